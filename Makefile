@@ -1,0 +1,34 @@
+# Everything runs in one virtual environment, made on first use. Override: make test VENV=/other/place PYTHON=python3.12
+PYTHON ?= python3
+VENV ?= .venv
+CONSTRAINTS ?= requirements/constraints.txt
+# More arguments for the two commands that take them, such as PYTEST_ARGS='-m "not slow"'.
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+
+SET_UP = "$(PYTHON)" tools/set_up.py --venv "$(VENV)" --constraints "$(CONSTRAINTS)"
+RUN = "$(VENV)/bin/python"
+
+.PHONY: help demo test lint setup-demo setup-test
+
+help:
+	@echo 'make demo   install, then train, evaluate and analyse on small made data'
+	@echo 'make test   install, then lint and run all tests'
+	@echo 'make lint   check style and formatting only'
+	@echo 'Variables:  PYTHON=$(PYTHON) VENV=$(VENV) CONSTRAINTS=$(CONSTRAINTS) DEMO_ARGS= PYTEST_ARGS='
+
+demo: setup-demo
+	$(RUN) tools/demo.py $(DEMO_ARGS)
+
+test: lint
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+lint: setup-test
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+setup-demo:
+	@$(SET_UP) --for demo
+
+setup-test:
+	@$(SET_UP) --for test

@@ -1,0 +1,1 @@
+"""What a run needs around the models: weights, configs, data checks, training, prediction."""

@@ -1,0 +1,235 @@
+"""What all pyramid backbones share: arguments, outputs, freezing, initialisation, layer depth."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn as nn
+from mmengine.model import BaseModule
+from mmengine.model.weight_init import initialize
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+
+def resolve_arch(
+    owner: str,
+    arch: str | Mapping[str, Any],
+    zoo: Mapping[str, Mapping[str, Any]],
+    overrides: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Turns an architecture's name or dict into its settings.
+
+    Args:
+        owner: Name of the backbone, for messages.
+        arch: A name in ``zoo``, or a dict with the same keys.
+        zoo: Settings by name; all entries have the same keys.
+        overrides: Arguments that, where not None, replace the architecture's.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ValueError: If the name is unknown, or keys of a dict are missing or unknown, or the
+            per-stage settings differ in length.
+    """
+    wanted = set(next(iter(zoo.values())))
+    if isinstance(arch, str):
+        if arch not in zoo:
+            raise ValueError(f"{owner}: arch='{arch}' is unknown; choose from {', '.join(zoo)}")
+        settings = dict(zoo[arch])
+    else:
+        settings = dict(arch)
+        if set(settings) != wanted:
+            missing, unknown = sorted(wanted - set(settings)), sorted(set(settings) - wanted)
+            raise ValueError(
+                f'{owner}: arch needs the keys {sorted(wanted)}; missing {missing}, '
+                f'unknown {unknown}'
+            )
+    settings.update({key: value for key, value in overrides.items() if value is not None})
+    lengths = {k: len(v) for k, v in settings.items() if isinstance(v, Sequence)}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f'{owner}: per-stage settings differ in length: {lengths}')
+    return settings
+
+
+class Stage(nn.Module):
+    """The blocks of a stage and what brings its map to the next one.
+
+    Args:
+        blocks: The blocks.
+        downsample: What follows them; None in the last stage.
+    """
+
+    def __init__(self, blocks: Sequence[nn.Module], downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.downsample = downsample
+
+
+class PyramidBackbone(BaseModule):
+    """Base of backbones that give maps at strides 4, 8, 16 and 32.
+
+    A subclass builds ``patch_embed``, ``stages`` (each with ``blocks`` and a ``downsample`` that
+    is None in the last one) and calls :meth:`_add_output_norms`, then :meth:`_freeze_stages`.
+    Stages behind the last output are never built, so that every trainable parameter has a
+    gradient.
+
+    Args:
+        dims: Channels of each stage of the architecture.
+        depths: Blocks of each stage of the architecture.
+        out_indices: Stages whose maps are returned, ascending; -1 is the last stage.
+        frozen_stages: -1 freezes nothing, 0 the patch embedding, k the patch embedding and the
+            first k stages with their output norms (mmdet's meaning).
+        norm_eval: Keeps batch norms in eval mode while training.
+        with_cp: Recomputes each block in the backward pass to save memory.
+        init_cfg: mmengine's initialisation config. ``Pretrained`` is taken as
+            ``mmvit_ext.Pretrained``, which knows foreign checkpoints and checks what arrived.
+    """
+
+    def __init__(
+        self,
+        dims: Sequence[int],
+        depths: Sequence[int],
+        out_indices: Sequence[int],
+        frozen_stages: int,
+        norm_eval: bool,
+        with_cp: bool,
+        init_cfg: dict | None,
+    ) -> None:
+        super().__init__(init_cfg=init_cfg)
+        self.depths = tuple(depths)
+        self.out_indices = self._checked_out_indices(out_indices, len(depths))
+        self.dims = tuple(dims)[: self.out_indices[-1] + 1]
+        if not -1 <= frozen_stages <= len(self.dims):
+            raise ValueError(
+                f'frozen_stages={frozen_stages}: this backbone has {len(self.dims)} stages; '
+                f'choose -1 (none), 0 (patch embedding) or up to {len(self.dims)}'
+            )
+        self.frozen_stages = frozen_stages
+        self.norm_eval = norm_eval
+        self.with_cp = with_cp
+
+    @staticmethod
+    def _checked_out_indices(out_indices: Sequence[int], stages: int) -> tuple[int, ...]:
+        if isinstance(out_indices, int):
+            out_indices = (out_indices,)
+        indices = tuple(i + stages if i < 0 else i for i in out_indices)
+        valid = all(0 <= i < stages for i in indices)
+        if not indices or not valid or list(indices) != sorted(set(indices)):
+            raise ValueError(
+                f'out_indices={tuple(out_indices)}: give ascending stages out of '
+                f'0..{stages - 1} (or -1 for the last)'
+            )
+        return indices
+
+    @property
+    def out_channels(self) -> tuple[int, ...]:
+        """Channels of the returned maps: what a neck's ``in_channels`` has to be."""
+        return tuple(self.dims[i] for i in self.out_indices)
+
+    @property
+    def feature_info(self) -> list[dict[str, Any]]:
+        """Per stage: ``num_chs``, ``reduction`` (stride in pixels) and ``module`` (its name)."""
+        return [
+            {'num_chs': dim, 'reduction': 4 * 2**i, 'module': f'stages.{i}'}
+            for i, dim in enumerate(self.dims)
+        ]
+
+    def _add_output_norms(self, make: Callable[[int], nn.Module]) -> None:
+        for i in self.out_indices:
+            self.add_module(f'norm{i}', make(self.dims[i]))
+
+    def _output(self, i: int, x: Tensor) -> Tensor:
+        """Map i through its own norm, as (N, C, H, W); the running map stays as it is."""
+        return getattr(self, f'norm{i}')(x).contiguous()
+
+    def _run(self, block: nn.Module, *args: Any) -> Any:
+        """Calls a block, checkpointed where asked for."""
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(block, *args, use_reentrant=False)
+        return block(*args)
+
+    def _frozen_modules(self) -> list[nn.Module]:
+        if self.frozen_stages < 0:
+            return []
+        norms = [getattr(self, f'norm{i}') for i in self.out_indices if i < self.frozen_stages]
+        return [self.patch_embed, *self.stages[: self.frozen_stages], *norms]
+
+    def _frozen_parameters(self) -> list[nn.Parameter]:
+        """What is frozen beside whole modules; a subclass adds its own."""
+        return []
+
+    def _freeze_stages(self) -> None:
+        for module in self._frozen_modules():
+            module.eval()
+            module.requires_grad_(False)
+        for parameter in self._frozen_parameters():
+            parameter.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> 'PyramidBackbone':
+        """Sets training mode; frozen parts stay in eval mode, as do batch norms if asked for."""
+        super().train(mode)
+        self._freeze_stages()
+        if mode and self.norm_eval:
+            for module in self.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
+
+    def init_weights(self) -> None:
+        """Initialises as the authors do, then as ``init_cfg`` says.
+
+        Convolutions, linear layers and position tables: normal, truncated, std 0.02; biases 0.
+        """
+        if self.is_init:
+            return
+        cfgs = self.init_cfg or []
+        cfgs = [dict(cfg) for cfg in ([cfgs] if isinstance(cfgs, dict) else cfgs)]
+        self.apply(_init_module)
+        for name, parameter in self.named_parameters():
+            if name.endswith(('absolute_pos_embed', 'relative_position_bias_table')):
+                nn.init.trunc_normal_(parameter, std=0.02)
+        for cfg in cfgs:
+            if cfg['type'] == 'Pretrained':
+                cfg['type'] = 'mmvit_ext.Pretrained'
+        if cfgs:
+            initialize(self, cfgs)
+        self.is_init = True
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """The depth of a parameter, for layer-wise learning rates.
+
+        Args:
+            param_name: Full name of the parameter.
+            prefix: What stands before the backbone's own names, e.g. ``'backbone.'``.
+
+        Returns:
+            The depth, 0 for the patch embedding up to ``num_layers - 1`` for output norms and all
+            behind the backbone; and ``num_layers``, the number of blocks + 2.
+        """
+        num_layers = sum(self.depths) + 2
+        if not param_name.startswith(prefix):
+            return num_layers - 1, num_layers
+        parts = param_name[len(prefix) :].split('.')
+        if parts[0] in ('patch_embed', 'absolute_pos_embed'):
+            return 0, num_layers
+        if parts[0] != 'stages':
+            return num_layers - 1, num_layers
+        stage = int(parts[1])
+        if parts[2] == 'blocks':
+            return sum(self.depths[:stage]) + int(parts[3]) + 1, num_layers
+        return sum(self.depths[: stage + 1]), num_layers
+
+
+def _init_module(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear | nn.Conv2d):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def drop_path_rates(rate: float, depths: Sequence[int]) -> list[list[float]]:
+    """Stochastic depth rates rising linearly from 0 over all blocks, one list a stage."""
+    rates = torch.linspace(0, rate, sum(depths)).tolist()
+    return [rates[sum(depths[:i]) : sum(depths[: i + 1])] for i in range(len(depths))]

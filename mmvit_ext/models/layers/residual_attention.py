@@ -1,0 +1,79 @@
+"""Residual attention: scores before softmax are carried from layer to layer.
+
+Method: ReViT, "Enhancing Vision Transformers with Residual Attention" (arXiv 2402.11301).
+Origin of the method's code: ADiko1997/ReViT (``model/attention.py``, ``model/reswin.py``).
+"""
+
+import math
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+
+class ResidualAttention(nn.Module):
+    """The gate between the scores of a layer and those carried from the layer before.
+
+    ``S_l = alpha * scores_l + (1 - alpha) * S_{l-1}``; the mixed S_l is both what goes into the
+    softmax of layer l and what is carried on. The first layer of a chain has nothing to mix.
+
+    Args:
+        alpha: Share of the layer's own scores, in [0, 1]. Fixed at 1 it gives the plain
+            transformer, and nothing needs to be carried.
+        learnable: Makes alpha a parameter that starts at the given value.
+        bounded: Keeps a learnable alpha in (0, 1) as the sigmoid of the parameter; free, the
+            parameter is alpha itself (the authors' choice).
+
+    Raises:
+        ValueError: If alpha is outside [0, 1], or on the border of a bounded gate.
+    """
+
+    def __init__(self, alpha: float = 0.5, learnable: bool = False, bounded: bool = False) -> None:
+        super().__init__()
+        if not 0 <= alpha <= 1:
+            raise ValueError(f'alpha={alpha}: the share of own scores lies in [0, 1]')
+        if bounded and learnable and alpha in (0, 1):
+            raise ValueError(
+                f'alpha={alpha}: a bounded gate starts inside (0, 1); choose e.g. 0.99 for nearly '
+                'plain attention'
+            )
+        self.bounded = bounded
+        start = math.log(alpha / (1 - alpha)) if bounded and learnable else alpha
+        self.alpha = nn.Parameter(torch.tensor([float(start)])) if learnable else float(alpha)
+
+    @property
+    def learnable(self) -> bool:
+        """Whether alpha is a parameter."""
+        return isinstance(self.alpha, nn.Parameter)
+
+    @property
+    def carries(self) -> bool:
+        """Whether scores have to be carried on; not with alpha fixed at 1."""
+        return self.learnable or self.alpha != 1
+
+    def gate(self) -> Tensor | float:
+        """The share of own scores: a float if fixed, a tensor of one element if learnable."""
+        if self.learnable and self.bounded:
+            return torch.sigmoid(self.alpha)
+        return self.alpha
+
+    def forward(self, scores: Tensor, carried: Tensor | None = None) -> Tensor:
+        """Mixes the scores of a layer with the carried ones.
+
+        Args:
+            scores: Scaled products of queries and keys, (..., queries, keys).
+            carried: Mixed scores of the layer before, of the same shape, or None in the first
+                layer of a chain.
+
+        Returns:
+            The mixed scores, which go into the softmax and on to the next layer.
+        """
+        if carried is None or not self.carries:
+            return scores
+        gate = self.gate()
+        weight = gate.to(scores.dtype) if isinstance(gate, Tensor) else gate
+        return torch.lerp(carried, scores, weight)
+
+    def extra_repr(self) -> str:
+        """Shown by ``print(module)``."""
+        return f'alpha={float(self.gate()):.3g}, learnable={self.learnable}, bounded={self.bounded}'
