@@ -1,4 +1,5 @@
-# Everything runs in one virtual environment, made on first use. Override: make test VENV=/other/place PYTHON=python3.12
+# Everything runs in one virtual environment, made on first use.
+# Override: make test VENV=/other/place PYTHON=python3.12
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= requirements/constraints.txt
@@ -12,7 +13,7 @@ RUN = "$(VENV)/bin/python"
 .PHONY: help demo test lint setup-demo setup-test
 
 help:
-	@echo 'make demo   install, then train, evaluate and analyse on small made data'
+	@echo 'make demo   install, then train, evaluate and predict on handwritten digits'
 	@echo 'make test   install, then lint and run all tests'
 	@echo 'make lint   check style and formatting only'
 	@echo 'Variables:  PYTHON=$(PYTHON) VENV=$(VENV) CONSTRAINTS=$(CONSTRAINTS) DEMO_ARGS= PYTEST_ARGS='

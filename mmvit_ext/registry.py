@@ -6,7 +6,6 @@ A config under any default scope (mmdet, mmseg, mmpretrain, ...) writes the scop
 
 from typing import Any
 
-from mmengine.registry import HOOKS as ROOT_HOOKS
 from mmengine.registry import MODELS as ROOT_MODELS
 from mmengine.registry import WEIGHT_INITIALIZERS as ROOT_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
@@ -40,7 +39,4 @@ WEIGHT_INITIALIZERS = NamingRegistry(
     parent=ROOT_WEIGHT_INITIALIZERS,
     scope='mmvit_ext',
     locations=['mmvit_ext.engine.pretrained'],
-)
-HOOKS = NamingRegistry(
-    'hook', parent=ROOT_HOOKS, scope='mmvit_ext', locations=['mmvit_ext.engine.hooks']
 )

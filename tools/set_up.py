@@ -167,19 +167,42 @@ def install_steps(purpose):
 
 def install(venv, purpose, constraints):
     """Runs pip step by step, its output going to ``set_up.log`` in the environment."""
-    log = os.path.join(venv, 'set_up.log')
-    open(log, 'wb').close()
+    open(log_path(venv), 'wb').close()
     for name, arguments in install_steps(purpose):
-        command = [interpreter(venv), '-m', 'pip', 'install'] + arguments
-        if constraints:
-            command += ['-c', constraints]
-        with timed(name):
-            status, output = run_logged(command, log)
-            if status:
-                raise SetUpError(
-                    f'{name}: {explain(output)} (all that pip said: {log})',
-                    said=output.splitlines()[-SHOWN_LINES:],
-                )
+        run_pip(venv, name, arguments + (['-c', constraints] if constraints else []))
+    mend_opencv(venv)
+
+
+def mend_opencv(venv):
+    """Makes OpenCV importable on a machine without display libraries.
+
+    The stack asks for two builds of OpenCV that share one folder. The one that needs a display ends
+    up on top, so there the other is put back over it.
+    """
+    python = interpreter(venv)
+    if ask(python, 'import cv2') is None:
+        name = 'opencv-python-headless'
+        version = ask(python, f'from importlib import metadata; print(metadata.version("{name}"))')
+        if version:
+            arguments = ['--force-reinstall', '--no-deps', f'{name}=={version}']
+            run_pip(venv, 'OpenCV for a machine without display libraries', arguments)
+
+
+def run_pip(venv, name, arguments):
+    """Installs with pip as one timed step."""
+    command = [interpreter(venv), '-m', 'pip', 'install'] + arguments
+    with timed(name):
+        status, output = run_logged(command, log_path(venv))
+        if status:
+            raise SetUpError(
+                f'{name}: {explain(output)} (all that pip said: {log_path(venv)})',
+                said=output.splitlines()[-SHOWN_LINES:],
+            )
+
+
+def log_path(venv):
+    """Names the file that keeps pip's output."""
+    return os.path.join(venv, 'set_up.log')
 
 
 def run_logged(command, log):

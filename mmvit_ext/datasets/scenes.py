@@ -14,7 +14,7 @@ from .digits import DigitPool, render_digit
 
 # All lengths below are shares of the shorter side of the picture.
 _DIGIT_SIDE = (0.15, 0.40)
-_CROP_SIDE = (0.45, 0.80)
+_CROP_SIDE = (0.70, 0.95)
 _CROWD_CELL = 0.085
 
 _MIN_DIGIT = 8

@@ -102,7 +102,8 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _refusal(path: Path, error: Exception) -> str:
     text = str(error)
-    if 'Unsupported' not in text and 'GLOBAL' not in text:
+    # operands that torch's unpickler does not know: the bytes are no pickle that torch saved
+    if 'Unsupported operand' in text or not ('Unsupported' in text or 'GLOBAL' in text):
         return f'checkpoint={path}: not a checkpoint ({_first_line(error)}); give a .pth file'
     line = next(part for part in text.splitlines() if 'Unsupported' in part or 'GLOBAL' in part)
     return (

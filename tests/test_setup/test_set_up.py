@@ -73,6 +73,7 @@ def pip(tool, monkeypatch, tmp_path):
     monkeypatch.setattr(tool, 'run_logged', run_logged)
     monkeypatch.setattr(tool.subprocess, 'call', call)
     monkeypatch.setattr(tool, 'check_disk', lambda venv: None)
+    monkeypatch.setattr(tool, 'mend_opencv', lambda venv: None)
     monkeypatch.setattr(tool, 'OLDEST', sys.version_info[:2])
     return state
 
@@ -162,6 +163,17 @@ def test_tests_after_demo_add_to_it_and_serve_the_demo_too(tool, pip):
         assert set_up(tool, pip, purpose) == 0
         assert len(pip.commands) == commands
     assert pip.commands[-1] == '-e .[onedl,demo,tests]'
+
+
+@pytest.mark.parametrize('works', [True, False])
+def test_opencv_is_mended_only_where_it_fails(tool, monkeypatch, works):
+    answers = {'import cv2': '' if works else None}
+    monkeypatch.setattr(tool, 'ask', lambda python, code: answers.get(code, '4.12.0.88'))
+    installed = []
+    monkeypatch.setattr(tool, 'run_pip', lambda venv, name, arguments: installed.append(arguments))
+    tool.mend_opencv('venv')
+    wanted = ['--force-reinstall', '--no-deps', 'opencv-python-headless==4.12.0.88']
+    assert installed == ([] if works else [wanted])
 
 
 def test_changed_requirements_are_installed(tool, pip):

@@ -231,5 +231,6 @@ def _init_module(module: nn.Module) -> None:
 
 def drop_path_rates(rate: float, depths: Sequence[int]) -> list[list[float]]:
     """Stochastic depth rates rising linearly from 0 over all blocks, one list a stage."""
-    rates = torch.linspace(0, rate, sum(depths)).tolist()
+    # plain numbers: a model can then be built on the meta device
+    rates = [rate * i / max(sum(depths) - 1, 1) for i in range(sum(depths))]
     return [rates[sum(depths[:i]) : sum(depths[: i + 1])] for i in range(len(depths))]

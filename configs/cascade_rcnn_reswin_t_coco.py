@@ -1,0 +1,2 @@
+# The front door: Cascade Mask R-CNN on ReSwin-T, COCO, the published recipe
+_base_ = './reswin/cascade-mask-rcnn_reswin-t_8xb2-ms-3x_coco.py'

@@ -1,0 +1,96 @@
+"""Command lines of the tools: arguments that several share, and how errors are shown."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from mmengine.config import DictAction
+
+from .errors import UsageError
+
+
+def run_parser(description: str) -> argparse.ArgumentParser:
+    """The arguments that training and testing share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument('config', help='config of mmpretrain, mmdet or mmseg')
+    parser.add_argument('--work-dir', help='folder for logs and checkpoints')
+    parser.add_argument(
+        '--data-root',
+        metavar='DIR',
+        help='folder of the data set: re-points every dataset and evaluator of the config',
+    )
+    parser.add_argument('--seed', type=int, help='seed of weights, data order and augmentation')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        metavar='KEY=VALUE',
+        help='settings to change, such as train_dataloader.batch_size=1 or key="[a,b]"',
+    )
+    parser.add_argument(
+        '--launcher',
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='job launcher',
+    )
+    # torch's launchers have spelled it both ways
+    parser.add_argument(
+        '--local_rank', '--local-rank', type=int, default=0, help='set by launchers'
+    )
+    return parser
+
+
+def train_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/train.py``."""
+    parser = run_parser('Trains a classifier, detector or segmentor.')
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from this checkpoint, or from the latest one in the work dir',
+    )
+    parser.add_argument('--amp', action='store_true', help='mixed precision (needs a GPU)')
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help="scale the learning rate from the config's base batch size to the actual one",
+    )
+    return parser
+
+
+def test_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/test.py``."""
+    parser = run_parser('Evaluates a checkpoint on the test set of a config.')
+    parser.add_argument('checkpoint', help='checkpoint file')
+    return parser
+
+
+def predict_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/predict.py``."""
+    parser = argparse.ArgumentParser(
+        description='Draws what a model predicts for pictures, with a JSON file beside each.'
+    )
+    parser.add_argument('config', help='config of mmpretrain, mmdet or mmseg')
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('source', help='a picture, or a folder of pictures')
+    parser.add_argument('--out', default='predictions', help='folder to write to')
+    parser.add_argument('--score', type=float, default=0.3, help='least score of a detection shown')
+    parser.add_argument('--limit', type=int, help='most pictures to predict')
+    parser.add_argument(
+        '--device', default='auto', help='cpu, cuda:0, ...; auto takes a GPU if any'
+    )
+    return parser
+
+
+def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
+    """Parses the command line and runs a tool; a :class:`UsageError` is shown as one line."""
+    args = parser.parse_args()
+    if hasattr(args, 'local_rank'):
+        os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    try:
+        main(args)
+    except UsageError as error:
+        print(f'error: {error}', file=sys.stderr)
+        sys.exit(2)

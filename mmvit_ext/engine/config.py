@@ -1,0 +1,118 @@
+"""A tool's config: read, changed by the command line, checked."""
+
+import argparse
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.logging import print_log
+
+from .data_root import check_data, repoint
+from .errors import UsageError
+
+SCOPES = ('mmpretrain', 'mmdet', 'mmseg')
+
+
+def read_config(path: str) -> Config:
+    """Reads a config.
+
+    Raises:
+        UsageError: If there is no such file, or its scope is none of mmpretrain, mmdet and mmseg.
+    """
+    if not Path(path).is_file():
+        raise UsageError(f'config={path}: no such file (looked for {Path(path).absolute()})')
+    cfg = Config.fromfile(path)
+    scope = cfg.get('default_scope')
+    if scope not in SCOPES:
+        raise UsageError(
+            f'default_scope={scope!r} in {path}: set it to one of {", ".join(SCOPES)}, the '
+            'package whose models and data sets the config names'
+        )
+    return cfg
+
+
+def run_config(args: argparse.Namespace, dataloaders: tuple[str, ...]) -> Config:
+    """The config of a training or test run, with the command line's changes.
+
+    Args:
+        args: Parsed arguments of :func:`mmvit_ext.engine.cli.run_parser`.
+        dataloaders: Those that the run uses; their data are checked.
+
+    Returns:
+        The config.
+
+    Raises:
+        UsageError: On any argument or data set that cannot work.
+    """
+    cfg = read_config(args.config)
+    cfg.launcher = args.launcher
+    if args.cfg_options:
+        cfg.merge_from_dict(args.cfg_options)
+    if args.data_root:
+        repoint(cfg, args.data_root)
+    if args.work_dir:
+        cfg.work_dir = args.work_dir
+    elif cfg.get('work_dir') is None:
+        cfg.work_dir = str(Path('work_dirs') / Path(args.config).stem)
+    if args.seed is not None:
+        cfg.randomness = {**cfg.get('randomness', {}), 'seed': args.seed}
+    if not torch.cuda.is_available():
+        cfg.merge_from_dict({'env_cfg.dist_cfg.backend': 'gloo'})
+    check_data(cfg, dataloaders)
+    return cfg
+
+
+def apply_train_options(cfg: Config, args: argparse.Namespace) -> None:
+    """Applies ``--resume``, ``--amp`` and ``--auto-scale-lr`` to a config, in place.
+
+    Raises:
+        UsageError: If there is nothing to resume from, no GPU for mixed precision, or no base
+            batch size to scale from.
+    """
+    if args.resume:
+        _resume(cfg, args.resume)
+    if args.amp:
+        if not torch.cuda.is_available():
+            raise UsageError('--amp: mixed precision training needs a GPU, and none is visible')
+        cfg.optim_wrapper.type = 'AmpOptimWrapper'
+        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+    if args.auto_scale_lr:
+        if not cfg.get('auto_scale_lr', {}).get('base_batch_size'):
+            raise UsageError(
+                '--auto-scale-lr: the config has no auto_scale_lr.base_batch_size, the batch size '
+                'its learning rate is for; set it with --cfg-options'
+            )
+        cfg.auto_scale_lr.enable = True
+
+
+def _resume(cfg: Config, checkpoint: str) -> None:
+    cfg.resume = True
+    if checkpoint == 'auto':
+        cfg.load_from = None
+        if not (Path(cfg.work_dir) / 'last_checkpoint').is_file():
+            print_log(f'--resume: no checkpoint in {cfg.work_dir} yet, starting anew', 'current')
+    elif not Path(checkpoint).is_file():
+        raise UsageError(f'--resume={checkpoint}: no such file; give a checkpoint, or no value')
+    else:
+        cfg.load_from = checkpoint
+
+
+def check_batch_norm(cfg: Config) -> None:
+    """Stops where a batch of one image would fail in a batch norm of 1x1 maps.
+
+    UperNet's pooling branch of scale 1 has one value per channel and image; outside distributed
+    training (where SyncBN joins the processes' images) a batch of one has no variance.
+
+    Raises:
+        UsageError: If training would stop at the first iteration for that reason.
+    """
+    head = cfg.model.get('decode_head') or {}
+    pooled = 1 in (head.get('pool_scales') or ()) if isinstance(head, dict) else False
+    batch_size = cfg.get('train_dataloader', {}).get('batch_size')
+    norm = str((head.get('norm_cfg') or {}).get('type', '')) if pooled else ''
+    if 'BN' in norm and batch_size == 1 and cfg.launcher == 'none':
+        raise UsageError(
+            f'train_dataloader.batch_size=1: decode_head.norm_cfg={norm} cannot normalise the 1x1 '
+            'map of a single image; use a batch size of 2 or more, or '
+            "decode_head.norm_cfg=dict(type='GN', num_groups=32)"
+        )

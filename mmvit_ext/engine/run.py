@@ -1,0 +1,46 @@
+"""Training and testing of any config: mmengine's runner does the work."""
+
+import argparse
+import os
+from pathlib import Path
+
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+from .checkpoint_file import trust_mmengine_checkpoints
+from .config import apply_train_options, check_batch_norm, run_config
+from .errors import UsageError
+
+
+def train(args: argparse.Namespace) -> None:
+    """Trains as ``tools/train.py`` was told to.
+
+    Raises:
+        UsageError: On an argument, config value or data set that cannot work.
+    """
+    cfg = run_config(args, ('train_dataloader', 'val_dataloader'))
+    apply_train_options(cfg, args)
+    check_batch_norm(cfg)
+    _build_runner(cfg).train()
+
+
+def test(args: argparse.Namespace) -> None:
+    """Evaluates as ``tools/test.py`` was told to.
+
+    Raises:
+        UsageError: On an argument, config value or data set that cannot work.
+    """
+    if not Path(args.checkpoint).is_file():
+        raise UsageError(f'checkpoint={args.checkpoint}: no such file')
+    cfg = run_config(args, ('test_dataloader',))
+    cfg.load_from = args.checkpoint
+    # the checkpoint holds the backbone too: nothing needs to be fetched
+    cfg.model.backbone.init_cfg = None
+    _build_runner(cfg).test()
+
+
+def _build_runner(cfg) -> Runner:
+    trust_mmengine_checkpoints()
+    # Without a display OpenCV's and matplotlib's windows cannot open; no tool needs one.
+    os.environ.setdefault('MPLBACKEND', 'Agg')
+    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)

@@ -1,0 +1,133 @@
+"""Strict initialisation from a checkpoint."""
+
+import socket
+from unittest import mock
+
+import mmpretrain.models.backbones
+import pytest
+import torch
+import torch.nn as nn
+from mmengine.logging import MMLogger
+from mmengine.registry import MODELS
+
+from mmvit_ext.models import ReSwin
+
+
+@pytest.fixture
+def log(caplog):
+    """What mmengine's current logger said."""
+    MMLogger.get_current_instance().addHandler(caplog.handler)
+    yield caplog
+    MMLogger.get_current_instance().removeHandler(caplog.handler)
+
+
+def initialised(name='ReSwin', seed=0, **cfg):
+    """A nano backbone, or the one that ``cfg`` describes, with weights initialised."""
+    torch.manual_seed(seed)
+    model = MODELS.build({'type': f'mmvit_ext.{name}', 'arch': 'nano', **cfg})
+    model.init_weights()
+    return model
+
+
+def saved(tmp_path, content):
+    file = tmp_path / 'weights.pth'
+    torch.save(content, file)
+    return str(file)
+
+
+def pretrained(file, **kwargs):
+    return {'init_cfg': {'type': 'mmvit_ext.Pretrained', 'checkpoint': file, **kwargs}}
+
+
+@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+@pytest.mark.parametrize('prefix', ['', 'backbone.', 'module.', 'module.backbone.'])
+@pytest.mark.parametrize('type_', ['Pretrained', 'mmvit_ext.Pretrained'])
+def test_own_weights_arrive_under_any_prefix(tmp_path, log, name, prefix, type_):
+    source = initialised(name, seed=9)
+    state = {prefix + k: v for k, v in source.state_dict().items()}
+    file = saved(tmp_path, {'state_dict': state})
+    model = initialised(name, init_cfg={'type': type_, 'checkpoint': file})
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), source.parameters()))
+    count = len(list(model.parameters()))
+    assert f'{count} of {count} loaded' in log.text and 'new:' not in log.text
+
+
+def test_swin_of_mmpretrain_arrives_with_one_line(tmp_path, log):
+    source = mmpretrain.models.backbones.SwinTransformer('tiny')
+    for parameter in source.parameters():
+        nn.init.normal_(parameter, std=0.1)
+    file = saved(tmp_path, {'state_dict': source.state_dict()})
+    model = initialised(arch='tiny', **pretrained(file))
+    ours = model.stages[2].blocks[3].attn.qkv.weight
+    assert torch.equal(ours, source.stages[2].blocks[3].attn.w_msa.qkv.weight)
+    assert '171 of 177 loaded; new: norm0.weight, norm0.bias' in log.text
+    assert 'attn_mask' not in log.text and 'position_index' not in log.text
+
+
+def test_tables_of_another_window_are_resampled_silently(tmp_path, log):
+    source = initialised(window_size=7)
+    for name, parameter in source.named_parameters():
+        if name.endswith('bias_table'):
+            nn.init.constant_(parameter, 0.7)
+    file = saved(tmp_path, {'state_dict': source.state_dict()})
+    model = initialised(window_size=12, **pretrained(file))
+    tables = [p for n, p in model.named_parameters() if n.endswith('bias_table')]
+    assert tables and all(torch.allclose(t, torch.full_like(t, 0.7)) for t in tables)
+    assert 'mismatch' not in log.text
+
+
+@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+def test_weights_that_fit_nowhere_are_an_error(tmp_path, name):
+    file = saved(tmp_path, {'state_dict': {'foo.weight': torch.zeros(3)}})
+    with pytest.raises(ValueError, match='foo.weight.*wants patch_embed.proj.weight'):
+        initialised(name, **pretrained(file))
+
+
+def test_too_few_weights_are_an_error_that_names_both_sides(tmp_path):
+    state = initialised().state_dict()
+    part = {k: v for k, v in state.items() if not k.startswith('stages.3')}
+    file = saved(tmp_path, {**part, 'extra.weight': torch.zeros(1)})
+    with pytest.raises(ValueError, match='missing stages.3.*not used extra.weight.*min_match'):
+        initialised(**pretrained(file))
+    assert isinstance(initialised(**pretrained(file, min_match=0.1)), ReSwin)
+
+
+def test_wrong_width_names_the_parameter_and_both_shapes(tmp_path):
+    state = initialised(use_abs_pos_embed=True).state_dict()
+    state['absolute_pos_embed'] = torch.zeros(1, 5, 56, 56)
+    file = saved(tmp_path, state)
+    with pytest.raises(ValueError, match=r'absolute_pos_embed.*\[1, 5, 56, 56\]'):
+        initialised(use_abs_pos_embed=True, **pretrained(file))
+
+
+def test_prefix_selects_a_part(tmp_path):
+    source = initialised(seed=9)
+    state = {f'teacher.{k}': v for k, v in source.state_dict().items()}
+    file = saved(tmp_path, {**state, 'student.weight': torch.zeros(1)})
+    model = initialised(**pretrained(file, prefix='teacher.'))
+    assert torch.equal(model.norm3.weight, source.norm3.weight)
+    with pytest.raises(ValueError, match="prefix='pupil.': no key starts with it"):
+        initialised(**pretrained(file, prefix='pupil.'))
+
+
+@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+def test_building_needs_neither_network_nor_file(name):
+    url = 'https://example.invalid/w.pth'
+    with mock.patch.object(socket, 'socket', None):
+        model = MODELS.build(
+            {'type': f'mmvit_ext.{name}', 'arch': 'nano', **pretrained(url)}
+        ).eval()
+        assert len(model(torch.randn(1, 3, 64, 64))) == 4
+
+
+def test_other_initialisers_work_beside_it():
+    model = initialised(init_cfg={'type': 'Constant', 'layer': 'LayerNorm', 'val': 3.0})
+    assert (model.norm0.weight == 3).all()
+
+
+def test_own_scheme_is_the_authors():
+    model = initialised()
+    weight = model.stages[2].blocks[0].mlp.fc1.weight
+    assert weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert (model.stages[2].blocks[0].mlp.fc1.bias == 0).all()
+    assert model.stages[0].blocks[0].attn.relative_position_bias_table.std() > 0.01
