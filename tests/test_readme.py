@@ -25,6 +25,9 @@ SMALL = [
     'val_dataloader.dataset.pipeline.1.scale=(160,96)',
     'test_dataloader.dataset.pipeline.1.scale=(160,96)',
     'train_cfg.max_epochs=1',
+    'model.train_cfg.rpn_proposal.max_per_img=50',
+    'model.test_cfg.rpn.max_per_img=50',
+    *(f'model.train_cfg.rcnn.{i}.sampler.num=16' for i in range(3)),
 ]
 # Run by CI itself or by the set-up before any test: the Makefile's targets, and installing.
 BY_CI = ['make demo', 'make test', 'pip install torch torchvision', 'pip install -e ".[onedl]"']
@@ -85,7 +88,7 @@ def test_pictures_of_the_readme_are_there():
 def test_commands_of_the_tools_run(tmp_path):
     shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
     for command in starting_with('python tools/dataset_converters/make_digits.py'):
-        run(command.replace('100', '8').replace('20', '8'), tmp_path)
+        run(command.replace('100', '3').replace('20', '3'), tmp_path)
     pretrained, plain = starting_with('python tools/train.py')
     run(plain, tmp_path, '--cfg-options', *SMALL)
     for command in starting_with('python tools/test.py') + starting_with('python tools/predict.py'):
@@ -97,7 +100,7 @@ def test_commands_of_the_tools_run(tmp_path):
             run(command, tmp_path)
         else:
             run(command, tmp_path, '--cfg-options', *SMALL)
-    assert len(list((tmp_path / 'predictions').glob('*.json'))) == 8
+    assert len(list((tmp_path / 'predictions').glob('*.json'))) == 3
 
     trained = tmp_path / 'work_dirs' / 'cascade_rcnn_reswin_t_coco' / 'epoch_1.pth'
     torch.save(torch.load(trained, weights_only=False)['state_dict'], tmp_path / 'weights.pth')

@@ -39,11 +39,17 @@ def timed(seconds: dict[str, float], name: str):
     seconds[name] = round(time.monotonic() - start, 1)
 
 
-def last_metrics(work_dir: Path) -> dict[str, float]:
-    """The last evaluation that mmengine logged below a work dir."""
-    newest = max(work_dir.glob('*/vis_data/scalars.json'), key=lambda f: f.stat().st_mtime)
-    records = [json.loads(line) for line in newest.read_text().splitlines()]
-    return {k: v for r in records for k, v in r.items() if '/' in k}
+def last_logged(work_dir: Path, file: str) -> dict[str, float]:
+    """What mmengine logged last below a work dir.
+
+    Args:
+        work_dir: The run's folder; each start makes one of its own in it.
+        file: ``vis_data/scalars.json`` after training, ``*.json`` after testing; one JSON dict a
+            line.
+    """
+    newest = max(work_dir.glob(f'*/{file}'), key=lambda found: found.stat().st_mtime)
+    lines = newest.read_text().splitlines()
+    return {k: v for line in lines for k, v in json.loads(line).items()}
 
 
 def main() -> None:
@@ -77,9 +83,10 @@ def main() -> None:
     with timed(seconds, 'predict'):
         run('predict.py', DETECTOR, checkpoint, scenes / 'val2017', '--out', pictures, '--limit', 8)
 
-    detection = last_metrics(det_dir / 'test')
+    trained = last_logged(cls_dir, 'vis_data/scalars.json')
+    detection = last_logged(det_dir / 'test', '*.json')
     summary = {
-        'cls_top1': round(last_metrics(cls_dir)['accuracy/top1'] / 100, 4),
+        'cls_top1': round(trained['accuracy/top1'] / 100, 4),
         'bbox_mAP': detection['coco/bbox_mAP'],
         'segm_mAP': detection['coco/segm_mAP'],
         'seconds': {**seconds, 'total': round(sum(seconds.values()), 1)},

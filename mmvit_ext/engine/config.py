@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
+from mmengine.registry import MODELS
 
 from .data_root import check_data, repoint
 from .errors import UsageError
@@ -95,6 +96,30 @@ def _resume(cfg: Config, checkpoint: str) -> None:
         raise UsageError(f'--resume={checkpoint}: no such file; give a checkpoint, or no value')
     else:
         cfg.load_from = checkpoint
+
+
+def check_channels(cfg: Config) -> None:
+    """Checks that the neck, or a decode head without one, takes the channels of the backbone.
+
+    Only for backbones of this package, which tell their channels; they are built without memory.
+
+    Raises:
+        UsageError: Names the field and both lists.
+    """
+    backbone = cfg.model.get('backbone', {})
+    if not str(backbone.get('type', '')).startswith('mmvit_ext.'):
+        return
+    with torch.device('meta'):
+        given = list(MODELS.build({**backbone, 'init_cfg': None}).out_channels)
+    for part in ('neck', 'decode_head'):
+        wanted = (cfg.model.get(part) or {}).get('in_channels')
+        if isinstance(wanted, list | tuple):
+            if list(wanted) != given:
+                raise UsageError(
+                    f'model.{part}.in_channels={list(wanted)}: {backbone.type} gives maps of '
+                    f'{given} channels; set in_channels to that, or change arch or out_indices'
+                )
+            return
 
 
 def check_batch_norm(cfg: Config) -> None:

@@ -126,6 +126,8 @@ def _detections(instances: Any, classes: list[str]) -> list[dict]:
 def _segmentor(cfg: Config, checkpoint: str, device: str, score: float) -> Predictor:
     from mmseg.apis import inference_model, init_model
 
+    # mmseg looks for it here, whatever the dataset's own pipeline is
+    cfg.setdefault('test_pipeline', cfg.test_dataloader.dataset.pipeline)
     model = init_model(cfg, checkpoint, device=device)
     visualizer = _visualizer(cfg, model.dataset_meta)
     classes = model.dataset_meta['classes']

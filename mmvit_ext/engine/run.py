@@ -8,7 +8,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from .checkpoint_file import trust_mmengine_checkpoints
-from .config import apply_train_options, check_batch_norm, run_config
+from .config import apply_train_options, check_batch_norm, check_channels, run_config
 from .errors import UsageError
 
 
@@ -20,6 +20,7 @@ def train(args: argparse.Namespace) -> None:
     """
     cfg = run_config(args, ('train_dataloader', 'val_dataloader'))
     apply_train_options(cfg, args)
+    check_channels(cfg)
     check_batch_norm(cfg)
     _build_runner(cfg).train()
 

@@ -1,5 +1,7 @@
 """A tool's config: what the command line changes, and what it refuses."""
 
+import re
+
 import pytest
 import torch
 from mmengine.config import Config
@@ -8,6 +10,7 @@ from mmvit_ext.engine.cli import train_parser
 from mmvit_ext.engine.config import (
     apply_train_options,
     check_batch_norm,
+    check_channels,
     read_config,
     run_config,
 )
@@ -106,6 +109,18 @@ def test_one_image_in_a_pooling_branch_is_refused_with_the_reason():
         check_batch_norm(cfg)
     cfg.model.decode_head.norm_cfg = {'type': 'GN', 'num_groups': 32}
     check_batch_norm(cfg)
+
+
+@pytest.mark.parametrize('config, part', [(DETECTION, 'neck'), (SEGMENTATION, 'decode_head')])
+def test_channels_that_do_not_fit_are_told_with_both_lists(config, part):
+    cfg = Config.fromfile(config)
+    check_channels(cfg)
+    cfg.model.backbone.update(embed_dims=24, num_heads=(3, 3, 3, 3))
+    wanted = cfg.model[part].in_channels
+    given = [24, 48, 96, 192]
+    with pytest.raises(UsageError, match=re.escape(f'model.{part}.in_channels={wanted}')) as error:
+        check_channels(cfg)
+    assert str(given) in str(error.value)
 
 
 @pytest.mark.parametrize('flag', ['--local-rank', '--local_rank'])

@@ -101,9 +101,9 @@ def test_trains_tests_and_predicts(layout, digits, tmp_path):
             assert record['label'].startswith('digit_') and 0 < record['score'] <= 1
 
 
-def small_training(digits, work, epochs=3):
+def small_training(digits, work):
     """Arguments of a three-epoch detector run: four iterations an epoch."""
-    options = [*SMALL, f'{EPOCHS}={epochs}', 'train_cfg.val_interval=10']
+    options = [*SMALL, f'{EPOCHS}=3', 'train_cfg.val_interval=10']
     options.append('train_dataloader.dataset.filter_cfg.filter_empty_gt=False')
     where = ['--data-root', str(digits['coco']), '--work-dir', str(work), '--seed', '0']
     return [DETECTOR, *where, '--cfg-options', *options]
@@ -111,7 +111,7 @@ def small_training(digits, work, epochs=3):
 
 @pytest.mark.slow
 @pytest.mark.tools
-def test_resume_after_kill_goes_on_with_iteration_and_rate(digits, tmp_path):
+def test_resume_after_kill_goes_on_with_iteration_and_rate(digits, tool, tmp_path):
     killed, unbroken = tmp_path / 'killed', tmp_path / 'unbroken'
     command = [sys.executable, 'tools/train.py', *small_training(digits, killed)]
     process = subprocess.Popen(
@@ -126,13 +126,11 @@ def test_resume_after_kill_goes_on_with_iteration_and_rate(digits, tmp_path):
     epoch = int(Path(last.read_text().strip()).stem.removeprefix('epoch_'))
     assert epoch < 3
 
-    args = train_parser().parse_args(small_training(digits, killed))
-    args.resume = 'auto'
-    train(args)
-    train(train_parser().parse_args(small_training(digits, unbroken)))
+    tool('train.py', '--resume', 'auto', *small_training(digits, killed))
+    tool('train.py', *small_training(digits, unbroken))
     resumed = [r for r in records(killed) if 'loss' in r]
     expected = {r['step']: r for r in records(unbroken) if 'loss' in r}
-    first_run = resumed.index(next(r for r in resumed[1:] if r['step'] == 4 * epoch + 1))
+    first_run = max(i for i, r in enumerate(resumed) if r['step'] == 4 * epoch + 1)
     for record in resumed[first_run:]:
         assert record['lr'] == pytest.approx(expected[record['step']]['lr'], rel=1e-9)
     assert resumed[-1]['step'] == 12
