@@ -2,6 +2,7 @@
 # A small copy of the full model: fewer channels, proposals and RoI samples, no change of kind.
 _base_ = [
     'mmdet::_base_/models/cascade-mask-rcnn_r50_fpn.py',
+    '../_base_/datasets/coco_instance_ms480-800.py',
     '../_base_/schedules/adamw.py',
     '../_base_/runtime_det.py',
 ]
@@ -89,41 +90,14 @@ test_pipeline = [
 train_dataloader = dict(
     batch_size=4,
     num_workers=1,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    batch_sampler=dict(type='AspectRatioBatchSampler'),
-    dataset=dict(
-        type='CocoDataset',
-        metainfo=metainfo,
-        data_root=data_root,
-        ann_file='annotations/instances_train2017.json',
-        data_prefix=dict(img='train2017/'),
-        filter_cfg=dict(filter_empty_gt=True, min_size=32),
-        pipeline=train_pipeline,
-    ),
+    dataset=dict(metainfo=metainfo, data_root=data_root, pipeline=train_pipeline),
 )
 val_dataloader = dict(
-    batch_size=1,
     num_workers=1,
-    persistent_workers=True,
-    drop_last=False,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        type='CocoDataset',
-        metainfo=metainfo,
-        data_root=data_root,
-        ann_file='annotations/instances_val2017.json',
-        data_prefix=dict(img='val2017/'),
-        test_mode=True,
-        pipeline=test_pipeline,
-    ),
+    dataset=dict(metainfo=metainfo, data_root=data_root, pipeline=test_pipeline),
 )
 test_dataloader = val_dataloader
-val_evaluator = dict(
-    type='CocoMetric',
-    ann_file=data_root + 'annotations/instances_val2017.json',
-    metric=['bbox', 'segm'],
-)
+val_evaluator = dict(ann_file=data_root + 'annotations/instances_val2017.json')
 test_evaluator = val_evaluator
 
 max_epochs = 7
