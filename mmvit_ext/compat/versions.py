@@ -7,11 +7,11 @@ import warnings
 from packaging.version import Version
 
 # Lowest releases that were tried; no upper bounds, they only age.
-REQUIRED = {'torch': '2.6.0', 'mmengine': '0.10.0', 'mmcv': '2.0.0'}
+REQUIRED = {'torch': '2.10.0', 'mmengine': '0.10.7', 'mmcv': '2.1.0'}
 OPTIONAL = {
-    'mmdet': ('3.1.0', ('mmdet', 'onedl-mmdetection')),
-    'mmseg': ('1.1.0', ('mmsegmentation', 'onedl-mmsegmentation')),
-    'mmpretrain': ('1.0.0', ('mmpretrain', 'onedl-mmpretrain')),
+    'mmdet': ('3.3.0', ('mmdet', 'onedl-mmdetection')),
+    'mmseg': ('1.2.2', ('mmsegmentation', 'onedl-mmsegmentation')),
+    'mmpretrain': ('1.2.0', ('mmpretrain', 'onedl-mmpretrain')),
 }
 REMEDY = "pip install 'mmvit_ext[onedl]' (or [openmmlab] for the upstream distributions)"
 

@@ -36,7 +36,8 @@ def test(args: argparse.Namespace) -> None:
     cfg = run_config(args, ('test_dataloader',))
     cfg.load_from = args.checkpoint
     # the checkpoint holds the backbone too: nothing needs to be fetched
-    cfg.model.backbone.init_cfg = None
+    if 'backbone' in cfg.model:
+        cfg.model.backbone.init_cfg = None
     _build_runner(cfg).test()
 
 

@@ -21,7 +21,7 @@ def test_old_or_missing_requirement_is_an_import_error(monkeypatch, found, text)
     monkeypatch.setattr(
         versions, '_imported_version', lambda name: found if name == 'mmengine' else real(name)
     )
-    with pytest.raises(ImportError, match=f'^mmengine: {text}, mmvit_ext needs >= 0.10.0; pip'):
+    with pytest.raises(ImportError, match=f'^mmengine: {text}, mmvit_ext needs >= 0.10.7; pip'):
         versions.check_versions()
 
 
@@ -30,7 +30,7 @@ def test_old_sister_package_is_a_warning(monkeypatch):
     monkeypatch.setattr(
         importlib.metadata, 'version', lambda name: '2.28.0' if name == 'mmdet' else real(name)
     )
-    with pytest.warns(UserWarning, match='mmdet: 2.28.0 found, mmvit_ext needs >= 3.1.0'):
+    with pytest.warns(UserWarning, match='mmdet: 2.28.0 found, mmvit_ext needs >= 3.3.0'):
         versions.check_versions()
 
 
