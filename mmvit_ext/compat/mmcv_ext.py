@@ -42,7 +42,8 @@ class MissingOpError(NotImplementedError):
         return (
             f'mmcv op "{self.op}" needs a compiled mmcv, and this mmcv has no compiled ops: with '
             'torch 2.10.0, torchvision 0.25.0 and setuptools>=77,<81 installed, build one by '
-            '`pip install --no-build-isolation onedl-mmcv` (about 12 minutes on 2 cores), or '
+            '`pip install --force-reinstall --no-cache-dir --no-deps --no-build-isolation '
+            'onedl-mmcv` (about 12 minutes on 2 cores), or '
             "install one of upstream mmcv's prebuilt wheels"
         )
 
