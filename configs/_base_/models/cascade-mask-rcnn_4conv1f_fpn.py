@@ -1,5 +1,5 @@
-# Cascade Mask R-CNN with the box heads that Swin's published figures have: four convolutions and
-# one linear layer with SyncBN, GIoU loss on decoded boxes
+# Cascade Mask R-CNN on ReSwin-T with the box heads that Swin's published figures have: four
+# convolutions and one linear layer with SyncBN, GIoU loss on decoded boxes
 _base_ = 'mmdet::_base_/models/cascade-mask-rcnn_r50_fpn.py'
 
 
@@ -25,11 +25,21 @@ def box_head(*target_stds):
 
 
 model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='mmvit_ext.ReSwin',
+        arch='tiny',
+        alpha=0.5,
+        drop_path_rate=0.2,
+        # ImageNet weights of ReSwin-T have no public address; point to yours:
+        # --cfg-options model.backbone.init_cfg.type=Pretrained model.backbone.init_cfg.checkpoint=X
+    ),
+    neck=dict(in_channels=[96, 192, 384, 768]),
     roi_head=dict(
         bbox_head=[
             box_head(0.1, 0.1, 0.2, 0.2),
             box_head(0.05, 0.05, 0.1, 0.1),
             box_head(0.033, 0.033, 0.067, 0.067),
         ]
-    )
+    ),
 )
