@@ -14,14 +14,23 @@ from .errors import UsageError
 SCOPES = ('mmpretrain', 'mmdet', 'mmseg')
 
 
+def require_file(field: str, path: str) -> None:
+    """Checks that a file named on the command line exists.
+
+    Raises:
+        UsageError: Names the argument and where the file was looked for.
+    """
+    if not Path(path).is_file():
+        raise UsageError(f'{field}={path}: no such file (looked for {Path(path).absolute()})')
+
+
 def read_config(path: str) -> Config:
     """Reads a config.
 
     Raises:
         UsageError: If there is no such file, or its scope is none of mmpretrain, mmdet and mmseg.
     """
-    if not Path(path).is_file():
-        raise UsageError(f'config={path}: no such file (looked for {Path(path).absolute()})')
+    require_file('config', path)
     cfg = Config.fromfile(path)
     scope = cfg.get('default_scope')
     if scope not in SCOPES:

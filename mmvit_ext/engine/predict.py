@@ -18,13 +18,14 @@ from mmengine.config import Config
 from mmengine.registry import VISUALIZERS, init_default_scope
 
 from .checkpoint_file import trust_mmengine_checkpoints
-from .config import read_config
+from .config import read_config, require_file
 from .errors import UsageError
 
 SUFFIXES = {'.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp'}
 
-# From a picture's path to what goes into the JSON file and the drawn picture (H, W, 3), RGB.
-Predictor = Callable[[Path], tuple[dict[str, Any], np.ndarray]]
+# From a picture's path and pixels, (H, W, 3) uint8 RGB, to what goes into the JSON file and the
+# drawn picture, again RGB.
+Predictor = Callable[[Path, np.ndarray], tuple[dict[str, Any], np.ndarray]]
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -33,11 +34,17 @@ def predict(args: argparse.Namespace) -> None:
     For ``a.jpg`` it writes ``a.jpg`` (drawn) and ``a.jpg.json`` into the output folder.
 
     Raises:
-        UsageError: On a missing file or folder, and at the end if a picture could not be read.
+        UsageError: On a missing file or folder, if the drawn pictures would replace the given
+            ones, and at the end if a picture could not be read.
     """
     pictures = find_pictures(args.source)[: args.limit]
-    if not Path(args.checkpoint).is_file():
-        raise UsageError(f'checkpoint={args.checkpoint}: no such file')
+    out = Path(args.out)
+    if out.resolve() == pictures[0].parent.resolve():
+        raise UsageError(
+            f'--out={args.out}: the drawn pictures would replace those of {args.source}; give '
+            'another folder'
+        )
+    require_file('checkpoint', args.checkpoint)
     cfg = read_config(args.config)
     trust_mmengine_checkpoints()
     device = args.device
@@ -45,15 +52,15 @@ def predict(args: argparse.Namespace) -> None:
         device = 'cuda:0' if torch.cuda.is_available() else 'cpu'
     init_default_scope(cfg.default_scope)
     predictor = PREDICTORS[cfg.default_scope](cfg, args.checkpoint, device, args.score)
-    out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     unreadable = []
     for picture in pictures:
+        image = cv2.imread(str(picture))
         # OpenCV answers None for what it cannot decode
-        if cv2.imread(str(picture)) is None:
+        if image is None:
             unreadable.append(str(picture))
             continue
-        record, drawn = predictor(picture)
+        record, drawn = predictor(picture, cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
         mmcv.imwrite(drawn[..., ::-1], str(out / picture.name))
         text = json.dumps({'image': str(picture), **record}, indent=1)
         (out / f'{picture.name}.json').write_text(text, encoding='utf-8')
@@ -95,9 +102,8 @@ def _detector(cfg: Config, checkpoint: str, device: str, score: float) -> Predic
     visualizer = _visualizer(cfg, model.dataset_meta)
     classes = model.dataset_meta['classes']
 
-    def run(picture: Path) -> tuple[dict, np.ndarray]:
+    def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
         sample = inference_detector(model, str(picture)).cpu()
-        image = mmcv.imread(str(picture), channel_order='rgb')
         visualizer.add_datasample(
             'prediction', image, sample, draw_gt=False, pred_score_thr=score, show=False
         )
@@ -132,9 +138,8 @@ def _segmentor(cfg: Config, checkpoint: str, device: str, score: float) -> Predi
     visualizer = _visualizer(cfg, model.dataset_meta)
     classes = model.dataset_meta['classes']
 
-    def run(picture: Path) -> tuple[dict, np.ndarray]:
+    def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
         sample = inference_model(model, str(picture)).cpu()
-        image = mmcv.imread(str(picture), channel_order='rgb')
         visualizer.add_datasample('prediction', image, sample, draw_gt=False, show=False)
         labels, counts = np.unique(sample.pred_sem_seg.data.numpy(), return_counts=True)
         pixels = {classes[label]: int(count) for label, count in zip(labels, counts)}
@@ -149,9 +154,8 @@ def _classifier(cfg: Config, checkpoint: str, device: str, score: float) -> Pred
     inferencer = ImageClassificationInferencer(cfg, pretrained=checkpoint, device=device)
     visualizer = _visualizer(cfg, {'classes': inferencer.classes})
 
-    def run(picture: Path) -> tuple[dict, np.ndarray]:
+    def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
         sample = inferencer(str(picture), return_datasamples=True)[0]
-        image = mmcv.imread(str(picture), channel_order='rgb')
         visualizer.visualize_cls(image, sample, classes=inferencer.classes, draw_gt=False)
         label = int(sample.pred_label)
         name = inferencer.classes[label] if inferencer.classes else label

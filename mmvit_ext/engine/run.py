@@ -2,14 +2,12 @@
 
 import argparse
 import os
-from pathlib import Path
 
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from .checkpoint_file import trust_mmengine_checkpoints
-from .config import apply_train_options, check_batch_norm, check_channels, run_config
-from .errors import UsageError
+from .config import apply_train_options, check_batch_norm, check_channels, require_file, run_config
 
 
 def train(args: argparse.Namespace) -> None:
@@ -31,8 +29,7 @@ def test(args: argparse.Namespace) -> None:
     Raises:
         UsageError: On an argument, config value or data set that cannot work.
     """
-    if not Path(args.checkpoint).is_file():
-        raise UsageError(f'checkpoint={args.checkpoint}: no such file')
+    require_file('checkpoint', args.checkpoint)
     cfg = run_config(args, ('test_dataloader',))
     cfg.load_from = args.checkpoint
     # the checkpoint holds the backbone too: nothing needs to be fetched

@@ -196,6 +196,14 @@ def test_missing_checkpoint_is_named():
         run_test(cli.test_parser().parse_args([DETECTOR, 'none.pth']))
 
 
+def test_given_pictures_are_never_replaced(tmp_path):
+    (tmp_path / 'a.jpg').write_bytes(b'mine')
+    args = [CLASSIFIER, 'w.pth', str(tmp_path), '--out', f'{tmp_path}/../{tmp_path.name}']
+    with pytest.raises(UsageError, match='--out=.*would replace.*another folder'):
+        predict(predict_parser().parse_args(args))
+    assert (tmp_path / 'a.jpg').read_bytes() == b'mine'
+
+
 def test_pictures_of_a_folder(tmp_path):
     for name in ('b.png', 'a.JPG', 'notes.txt'):
         (tmp_path / name).touch()
