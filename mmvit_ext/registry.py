@@ -7,6 +7,7 @@ A config under any default scope (mmdet, mmseg, mmpretrain, ...) writes the scop
 from typing import Any
 
 from mmengine.registry import MODELS as ROOT_MODELS
+from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS as ROOT_OPTIM_WRAPPER_CONSTRUCTORS
 from mmengine.registry import WEIGHT_INITIALIZERS as ROOT_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
 
@@ -39,4 +40,10 @@ WEIGHT_INITIALIZERS = NamingRegistry(
     parent=ROOT_WEIGHT_INITIALIZERS,
     scope='mmvit_ext',
     locations=['mmvit_ext.engine.pretrained'],
+)
+OPTIM_WRAPPER_CONSTRUCTORS = NamingRegistry(
+    'optimizer wrapper constructor',
+    parent=ROOT_OPTIM_WRAPPER_CONSTRUCTORS,
+    scope='mmvit_ext',
+    locations=['mmvit_ext.engine.layer_decay'],
 )

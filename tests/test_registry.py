@@ -13,8 +13,9 @@ import mmvit_ext
 from mmengine.registry import init_default_scope
 init_default_scope('{scope}')
 from {scope}.registry import MODELS
-for name in ('ShiftViT', 'ReSwin'):
-    assert MODELS.build(dict(type='mmvit_ext.' + name, arch='nano')).out_channels[0] == 48
+for name in ('ShiftViT', 'ReSwin', 'ReMViTv2', 'AugSwin', 'ReViT', 'AugViT'):
+    width = 96 if name in ('ReViT', 'AugViT') else 48
+    assert MODELS.build(dict(type='mmvit_ext.' + name, arch='nano')).out_channels[0] == width
 """
 
 BLOCKED = """
@@ -22,7 +23,7 @@ import sys
 sys.modules['{package}'] = None
 import torch, mmvit_ext
 from mmengine.registry import MODELS
-for name in ('ShiftViT', 'ReSwin'):
+for name in ('ShiftViT', 'ReSwin', 'ReMViTv2', 'AugSwin', 'ReViT', 'AugViT'):
     model = MODELS.build(dict(type='mmvit_ext.' + name, arch='nano'))
     model.init_weights()
     model.eval()(torch.randn(1, 3, 64, 64))
@@ -73,7 +74,7 @@ def test_import_is_light():
 
 
 def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(KeyError, match='mmvit_ext.ReSwin, mmvit_ext.ShiftViT'):
+    with pytest.raises(KeyError, match='AugSwin, .*mmvit_ext.ReMViTv2, .*mmvit_ext.ShiftViT'):
         ROOT_MODELS.build({'type': 'mmvit_ext.SwinTransformer'})
 
 

@@ -1,6 +1,7 @@
 """A tool's config: read, changed by the command line, checked."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -120,15 +121,23 @@ def check_channels(cfg: Config) -> None:
         return
     with torch.device('meta'):
         given = list(MODELS.build({**backbone, 'init_cfg': None}).out_channels)
+    for part, wanted in _wanted_channels(cfg.model):
+        if wanted != given:
+            raise UsageError(
+                f'model.{part}.in_channels={wanted}: {backbone.type} gives maps of {given} '
+                'channels; set in_channels to that, or change arch or out_indices'
+            )
+        return
+
+
+def _wanted_channels(model: Config) -> Iterator[tuple[str, list[int]]]:
+    """Parts that take maps of several channels, in their order; a neck may be a list of necks."""
     for part in ('neck', 'decode_head'):
-        wanted = (cfg.model.get(part) or {}).get('in_channels')
-        if isinstance(wanted, list | tuple):
-            if list(wanted) != given:
-                raise UsageError(
-                    f'model.{part}.in_channels={list(wanted)}: {backbone.type} gives maps of '
-                    f'{given} channels; set in_channels to that, or change arch or out_indices'
-                )
-            return
+        given = model.get(part) or []
+        for cfg in given if isinstance(given, list | tuple) else [given]:
+            wanted = cfg.get('in_channels')
+            if isinstance(wanted, list | tuple):
+                yield part, list(wanted)
 
 
 def check_batch_norm(cfg: Config) -> None:

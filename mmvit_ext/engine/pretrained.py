@@ -1,7 +1,7 @@
 """Initialisation from a checkpoint of any known source, which fails loudly if little arrives."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import torch.nn as nn
 from mmengine.logging import print_log
@@ -27,7 +27,10 @@ class Pretrained:
         prefix: Loads only what starts with it, such as ``'backbone.'``; not needed for the usual
             prefixes, which are found.
         min_match: Least share of the backbone's parameters (counted in elements) that has to
-            arrive.
+            arrive; gates and augmented paths, which plain networks lack, are not counted.
+        begin: 'plain' starts the gates of residual attention and the augmented paths that the
+            checkpoint lacks so that the network computes what the plain one does: gates at 1,
+            paths at 0. Default: they start as the backbone initialises them.
         map_location: Accepted from configs written for mmengine's ``Pretrained``; tensors are
             read on the CPU and copied into the parameters, wherever these are.
     """
@@ -37,18 +40,23 @@ class Pretrained:
         checkpoint: str,
         prefix: str | None = None,
         min_match: float = 0.9,
+        begin: str | None = None,
         map_location: str = 'cpu',
     ) -> None:
+        if begin not in (None, 'plain'):
+            raise ValueError(f"begin='{begin}': choose 'plain' or leave it out")
         self.checkpoint = os.fspath(checkpoint)
         self.prefix = prefix
         self.min_match = min_match
+        self.begin = begin
 
     def __call__(self, module: nn.Module) -> None:
         """Loads the weights into ``module`` and logs one line of what arrived.
 
         Raises:
-            ValueError: If the file holds no weights of a known source, if a shape differs, or if
-                less than ``min_match`` of the parameters arrive.
+            ValueError: If the file holds no weights of a known source, if a shape differs, if
+                less than ``min_match`` of the parameters arrive, or if the network cannot begin
+                as the plain one.
         """
         weights = self._weights(module)
         try:
@@ -58,7 +66,10 @@ class Pretrained:
                 f'checkpoint={self.checkpoint}: weights of another architecture; '
                 + '; '.join(line.strip() for line in str(error).splitlines()[1:4])
             ) from error
-        self._report(module, weights, result.missing_keys, result.unexpected_keys)
+        missing = set(result.missing_keys)
+        self._report(module, missing, result.unexpected_keys)
+        if self.begin == 'plain':
+            self._begin_plain(module, missing)
         if hasattr(module, '_params_init_info'):
             update_init_info(module, init_info=f'Pretrained: load from {self.checkpoint}')
 
@@ -72,17 +83,21 @@ class Pretrained:
             wanted = f'{type(module).__name__} wants {_some(module.state_dict())}'
             raise ValueError(f'checkpoint={self.checkpoint}: {error}; {wanted}') from error
 
+    def _begin_plain(self, module: nn.Module, missing: Collection[str]) -> None:
+        arrived = [name for name, _ in module.named_parameters() if name not in missing]
+        try:
+            module.begin_plain(arrived)
+        except ValueError as error:
+            raise ValueError(f"checkpoint={self.checkpoint}: begin='plain': {error}") from error
+
     def _report(
-        self,
-        module: nn.Module,
-        weights: dict[str, Tensor],
-        missing: Sequence[str],
-        unexpected: Sequence[str],
+        self, module: nn.Module, missing: Collection[str], unexpected: Sequence[str]
     ) -> None:
         parameters = dict(module.named_parameters())
-        new = [name for name in missing if name in parameters]
-        arrived = sum(p.numel() for name, p in parameters.items() if name not in set(new))
-        share = arrived / sum(p.numel() for p in parameters.values())
+        added = _added(module)
+        new = [name for name in parameters if name in missing]
+        sizes = {n: p.numel() for n, p in parameters.items() if n not in added}
+        share = sum(size for n, size in sizes.items() if n not in missing) / sum(sizes.values())
         counts = f'{len(parameters) - len(new)} of {len(parameters)} loaded'
         if share < self.min_match:
             raise ValueError(
@@ -94,7 +109,15 @@ class Pretrained:
         line = f'{self.checkpoint}: {counts}'
         line += f'; new: {_some(new)}' if new else ''
         line += f'; not used: {_some(unexpected)}' if unexpected else ''
+        if self.begin is None and added.intersection(new):
+            line += "; begin='plain' would start gates and augmented paths without effect"
         print_log(line, logger='current')
+
+
+def _added(module: nn.Module) -> set[str]:
+    """Names of the parameters of gates and augmented paths."""
+    parts = [(n, m) for n, m in module.named_modules() if n and hasattr(m, 'begin_plain')]
+    return {f'{n}.{key}' for n, part in parts for key, _ in part.named_parameters()}
 
 
 def _only(content: dict, prefix: str) -> dict:

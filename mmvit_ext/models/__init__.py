@@ -1,5 +1,5 @@
 """Backbones, their layers, and the conversion of foreign weights."""
 
-from .backbones import ReSwin, ShiftViT
+from .backbones import AugSwin, AugViT, ReMViTv2, ReSwin, ReViT, ShiftViT
 
-__all__ = ['ReSwin', 'ShiftViT']
+__all__ = ['AugSwin', 'AugViT', 'ReMViTv2', 'ReSwin', 'ReViT', 'ShiftViT']

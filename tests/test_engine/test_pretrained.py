@@ -8,9 +8,13 @@ import pytest
 import torch
 import torch.nn as nn
 from mmengine.logging import MMLogger
+from mmengine.model.weight_init import PretrainedInit
 from mmengine.registry import MODELS
 
-from mmvit_ext.models import ReSwin
+from mmvit_ext.models import AugViT, ReMViTv2, ReSwin, ReViT
+from mmvit_ext.testing import randomise
+
+NAMES = ['ReSwin', 'ShiftViT', 'ReMViTv2', 'AugSwin', 'ReViT', 'AugViT']
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def pretrained(file, **kwargs):
     return {'init_cfg': {'type': 'mmvit_ext.Pretrained', 'checkpoint': file, **kwargs}}
 
 
-@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+@pytest.mark.parametrize('name', NAMES)
 @pytest.mark.parametrize('prefix', ['', 'backbone.', 'module.', 'module.backbone.'])
 @pytest.mark.parametrize('type_', ['Pretrained', 'mmvit_ext.Pretrained'])
 def test_own_weights_arrive_under_any_prefix(tmp_path, log, name, prefix, type_):
@@ -76,10 +80,10 @@ def test_tables_of_another_window_are_resampled_silently(tmp_path, log):
     assert 'mismatch' not in log.text
 
 
-@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+@pytest.mark.parametrize('name', NAMES)
 def test_weights_that_fit_nowhere_are_an_error(tmp_path, name):
     file = saved(tmp_path, {'state_dict': {'foo.weight': torch.zeros(3)}})
-    with pytest.raises(ValueError, match='foo.weight.*wants patch_embed.proj.weight'):
+    with pytest.raises(ValueError, match='foo.weight.*wants .*patch_embed.proj.weight'):
         initialised(name, **pretrained(file))
 
 
@@ -110,14 +114,14 @@ def test_prefix_selects_a_part(tmp_path):
         initialised(**pretrained(file, prefix='pupil.'))
 
 
-@pytest.mark.parametrize('name', ['ReSwin', 'ShiftViT'])
+@pytest.mark.parametrize('name', NAMES)
 def test_building_needs_neither_network_nor_file(name):
     url = 'https://example.invalid/w.pth'
     with mock.patch.object(socket, 'socket', None):
         model = MODELS.build(
             {'type': f'mmvit_ext.{name}', 'arch': 'nano', **pretrained(url)}
         ).eval()
-        assert len(model(torch.randn(1, 3, 64, 64))) == 4
+        assert len(model(torch.randn(1, 3, 64, 64))) == len(model.out_indices)
 
 
 def test_other_initialisers_work_beside_it():
@@ -131,3 +135,66 @@ def test_own_scheme_is_the_authors():
     assert weight.std().item() == pytest.approx(0.02, rel=0.05)
     assert (model.stages[2].blocks[0].mlp.fc1.bias == 0).all()
     assert model.stages[0].blocks[0].attn.relative_position_bias_table.std() > 0.01
+
+
+# the plain network, and the one with a mechanism that begins as it
+PLAIN = {
+    'ReSwin': (lambda: ReSwin('nano', alpha=1.0), {'alpha_mode': 'shared'}),
+    'ReSwin-block': (lambda: ReSwin('nano', alpha=1.0), {'alpha_mode': 'block'}),
+    'AugSwin': (lambda: ReSwin('nano', alpha=1.0), {'scale': 1.0}),
+    'ReMViTv2': (lambda: ReMViTv2('nano', alpha=1.0, alpha_mode='fixed'), {}),
+    'ReViT': (lambda: ReViT('nano', alpha=1.0, alpha_mode='fixed'), {}),
+    'AugViT': (lambda: AugViT('nano', num_paths=0), {'scale': 1.0, 'projection': 'linear'}),
+}
+
+
+@pytest.mark.parametrize('case', PLAIN)
+def test_begins_as_the_plain_network(tmp_path, log, case):
+    make, changes = PLAIN[case]
+    plain = randomise(make())
+    file = saved(tmp_path, {'state_dict': plain.state_dict()})
+    name = case.split('-')[0]
+    model = initialised(name, **changes, **pretrained(file, begin='plain')).eval()
+    x = torch.randn(1, 3, 72, 104)
+    for ours, theirs in zip(model(x), plain(x), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    assert 'begin=' not in log.text
+    other = initialised(name, **changes, **pretrained(file)).eval()
+    assert not torch.allclose(other(x)[-1], plain(x)[-1], atol=1e-3)
+    assert "begin='plain' would start gates and augmented paths without effect" in log.text
+
+
+def test_what_the_checkpoint_holds_is_not_reset(tmp_path):
+    source = initialised(alpha=0.3, alpha_mode='shared')
+    file = saved(tmp_path, source.state_dict())
+    model = initialised(alpha_mode='shared', **pretrained(file, begin='plain'))
+    assert model.residual.alpha.item() == pytest.approx(0.3)
+    source = initialised('AugSwin', seed=9)
+    file = saved(tmp_path, source.state_dict())
+    model = initialised('AugSwin', **pretrained(file, begin='plain'))
+    ours = model.stages[0].blocks[0].shortcut1.projection.weight
+    assert torch.equal(ours, source.stages[0].blocks[0].shortcut1.projection.weight)
+
+
+@pytest.mark.parametrize(
+    'name, changes, message',
+    [
+        ('ReSwin', {}, "begin='plain': a fixed alpha=0.5 cannot begin.*alpha_mode='shared'"),
+        ('ReSwin', {'alpha_mode': 'shared', 'alpha_bounded': True}, 'a bounded alpha=0.5'),
+        ('AugSwin', {}, 'scale=0.75.*set scale=1'),
+    ],
+)
+def test_what_cannot_begin_plain_says_what_to_change(tmp_path, name, changes, message):
+    file = saved(tmp_path, ReSwin('nano', alpha=1.0).state_dict())
+    with pytest.raises(ValueError, match=message):
+        initialised(name, **changes, **pretrained(file, begin='plain'))
+    with pytest.raises(ValueError, match="begin='zero': choose 'plain'"):
+        initialised(name, **pretrained(file, begin='zero'))
+
+
+def test_own_files_load_through_mmengines_initialiser(tmp_path):
+    source = initialised('AugViT', seed=9)
+    file = saved(tmp_path, {'state_dict': source.state_dict()})
+    model = AugViT('nano')
+    PretrainedInit(file)(model)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), source.parameters()))

@@ -217,7 +217,7 @@ class ShiftViT(PyramidBackbone):
             downsample = None if last else ConvDownsample(width, self.dims[i + 1], norm_cfg)
             self.stages.append(Stage(blocks, downsample))
         self._add_output_norms(lambda width: build_norm_layer(norm_cfg, width)[1])
-        self._freeze_stages()
+        self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Computes the maps.

@@ -1,26 +1,31 @@
-"""ReSwin: Swin's pyramid of window attention with residual attention.
+"""Swin's pyramid of window attention, with residual attention or augmented shortcuts.
 
-Methods: ReViT, "Enhancing Vision Transformers with Residual Attention" (arXiv 2402.11301), on
-Swin, "Hierarchical Vision Transformer using Shifted Windows" (arXiv 2103.14030). Origin of the
-methods' code: ADiko1997/ReViT (``model/reswin.py``), microsoft/Swin-Transformer.
+Methods: ReViT, "Enhancing Vision Transformers with Residual Attention" (arXiv 2402.11301), and
+"Augmented Shortcuts for Vision Transformers" (arXiv 2106.15941), on Swin, "Hierarchical Vision
+Transformer using Shifted Windows" (arXiv 2103.14030). Origin of the methods' code: ADiko1997/ReViT
+(``model/reswin.py``), huawei-noah/Efficient-AI-Backbones (``augvit_pytorch``),
+microsoft/Swin-Transformer.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn as nn
-from mmcv.cnn.bricks import DropPath
 from torch import Tensor
 
 from mmvit_ext.registry import MODELS
 
 from ..layers import (
+    Gates,
     Mlp,
     ResidualAttention,
+    Shortcuts,
+    TransformerBlock,
+    full_precision,
     pad_to_multiple,
     relative_position_index,
     resize_bias_table,
-    resize_grid,
     shift_mask,
     window_partition,
     window_reverse,
@@ -95,7 +100,7 @@ class WindowAttention(nn.Module):
         qkv = self.qkv(x).view(b, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = qkv.unbind(0)
         # Scaling before the product keeps half precision from overflowing.
-        scores = _full_precision((q * self.scale) @ k.transpose(-2, -1)).add_(self._bias())
+        scores = full_precision((q * self.scale) @ k.transpose(-2, -1)).add_(self._bias())
         # (B, heads, tokens, tokens) -> (N, windows * heads, tokens, tokens)
         scores = scores.view(images, -1, tokens, tokens)
         if residual is not None and carried is not None:
@@ -114,11 +119,6 @@ class WindowAttention(nn.Module):
         bias = self.relative_position_bias_table[self.relative_position_index]
         # (tokens * tokens, heads) -> (heads, tokens, tokens)
         return bias.view(self.window**2, self.window**2, -1).permute(2, 0, 1)
-
-
-def _full_precision(x: Tensor) -> Tensor:
-    """Half precision to float32; float32 and float64 as they are."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def fit_windows(carried: Tensor, count: int) -> Tensor:
@@ -150,58 +150,24 @@ def _fit_bias_table(attention: WindowAttention, state_dict: dict, prefix: str, *
         state_dict[key] = resize_bias_table(table, attention.window)
 
 
-class SwinBlock(nn.Module):
-    """Attention within windows, regular or shifted, then the MLP, each behind a LayerNorm.
+class SwinBlock(TransformerBlock):
+    """A block that attends within windows, regular or shifted by half their side.
 
     Args:
+        shifted: Whether windows are shifted.
         dim: Channels.
         attn: The attention.
-        shifted: Whether windows are shifted by half their side.
-        residual: A gate of this block's own, or None if it mixes with a shared one or not at all.
-        mlp_ratio: Expansion of the MLP.
-        drop_rate: Dropout in the MLP.
-        drop_path_rate: Stochastic depth rate.
+        *args: The other arguments of :class:`TransformerBlock`.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        attn: WindowAttention,
-        shifted: bool,
-        residual: ResidualAttention | None,
-        mlp_ratio: float,
-        drop_rate: float,
-        drop_path_rate: float,
-    ) -> None:
-        super().__init__()
-        self.norm1 = nn.LayerNorm(dim)
-        self.attn = attn
-        self.residual = residual
-        self.norm2 = nn.LayerNorm(dim)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), nn.GELU(), drop_rate)
-        self.drop_path = DropPath(drop_path_rate)
+    def __init__(self, shifted: bool, dim: int, attn: WindowAttention, *args: Any) -> None:
+        super().__init__(dim, attn, *args)
         self.shift = attn.window // 2 if shifted else 0
 
-    def forward(
-        self, x: Tensor, carried: Tensor | None, shared: ResidualAttention | None
-    ) -> tuple[Tensor, Tensor]:
-        """Runs the block.
-
-        Args:
-            x: (N, H, W, C).
-            carried: Scores of the block before, or None.
-            shared: The gate that all blocks share, or None.
-
-        Returns:
-            The new map, and this block's mixed scores.
-        """
-        out, scores = self._attend(self.norm1(x), self.residual or shared, carried)
-        x = x + self.drop_path(out)
-        return x + self.drop_path(self.mlp(self.norm2(x))), scores
-
-    def _attend(
+    def attend(
         self, x: Tensor, residual: ResidualAttention | None, carried: Tensor | None
     ) -> tuple[Tensor, Tensor]:
+        """Cuts (N, H, W, C) into windows, attends within each, and puts them together again."""
         n, h, w, _ = x.shape
         window = self.attn.window
         # One window across a side: the authors and timm do not shift then, mmdet does.
@@ -264,13 +230,10 @@ def _arch(dim: int, depths: Sequence[int], num_heads: Sequence[int]) -> dict:
     }
 
 
-@MODELS.register_module()
-class ReSwin(PyramidBackbone):
-    """Swin (arXiv 2103.14030) with residual attention (arXiv 2402.11301).
+class SwinPyramid(PyramidBackbone):
+    """Swin (arXiv 2103.14030), open to residual attention and augmented shortcuts.
 
-    The scores of each block are mixed with those of the block before it,
-    ``S_l = alpha * scores_l + (1 - alpha) * S_{l-1}``; ``alpha=1`` is plain Swin. Takes images of
-    any size, (N, in_channels, H, W), and returns a tuple of contiguous maps,
+    Takes images of any size, (N, in_channels, H, W), and returns a tuple of contiguous maps,
     (N, C_i, ceil(H / s), ceil(W / s)) with strides s of 4, 8, 16, 32.
 
     A map of which one side is not larger than the window is attended to without a shift, as the
@@ -279,6 +242,10 @@ class ReSwin(PyramidBackbone):
     Args:
         arch: 'tiny', 'small', 'base', 'nano'; or a dict with ``embed_dims``, ``depths``,
             ``num_heads`` and ``mlp_ratio``.
+        gates: The gates of residual attention; by default there is none.
+        cross_stage: What a stage does with the last stage's scores, which have another number of
+            windows and heads: 'nearest' or 'reset' (starts anew).
+        shortcuts: The shortcuts of the blocks; plain by default.
         in_channels: Channels of the image.
         embed_dims: Channels of the first stage, doubled in each further one. Default: the arch's.
         patch_size: Side of a patch and stride of the first map, in pixels.
@@ -286,12 +253,6 @@ class ReSwin(PyramidBackbone):
         mlp_ratio: Expansion of the MLP. Default: the arch's.
         depths: Blocks of each stage. Default: the arch's.
         num_heads: Attention heads of each stage. Default: the arch's.
-        alpha: Share of a block's own scores: the value if fixed, the start if learnable.
-        alpha_mode: 'fixed' (the authors' ReSwin, at 0.5), 'shared' (one parameter for the whole
-            network; frozen as soon as a stage is) or 'block' (one for each block that mixes).
-        alpha_bounded: Keeps a learnable alpha in (0, 1) through a sigmoid.
-        cross_stage: What a stage does with the last stage's scores, which have another number of
-            windows and heads: 'nearest' (the authors' rule) or 'reset' (starts anew).
         qkv_bias: Whether queries, keys and values have a bias.
         qk_scale: Factor of the products; default head_dim ** -0.5.
         patch_norm: LayerNorm in patch embedding and patch merging.
@@ -311,13 +272,6 @@ class ReSwin(PyramidBackbone):
 
     Raises:
         ValueError: On an unknown arch, or settings that do not fit together.
-
-    Example:
-        >>> import torch
-        >>> from mmvit_ext.models import ReSwin
-        >>> model = ReSwin('nano')
-        >>> [tuple(m.shape) for m in model(torch.rand(1, 3, 65, 97))]
-        [(1, 48, 17, 25), (1, 96, 9, 13), (1, 192, 5, 7), (1, 384, 3, 4)]
     """
 
     arch_zoo = {
@@ -330,6 +284,9 @@ class ReSwin(PyramidBackbone):
     def __init__(
         self,
         arch: str | dict = 'tiny',
+        gates: Gates = Gates(),  # noqa: B008  frozen
+        cross_stage: str = 'nearest',
+        shortcuts: Shortcuts = Shortcuts(),  # noqa: B008  frozen
         in_channels: int = 3,
         embed_dims: int | None = None,
         patch_size: int = 4,
@@ -337,10 +294,6 @@ class ReSwin(PyramidBackbone):
         mlp_ratio: float | None = None,
         depths: Sequence[int] | None = None,
         num_heads: Sequence[int] | None = None,
-        alpha: float = 0.5,
-        alpha_mode: str = 'fixed',
-        alpha_bounded: bool = False,
-        cross_stage: str = 'nearest',
         qkv_bias: bool = True,
         qk_scale: float | None = None,
         patch_norm: bool = True,
@@ -356,8 +309,9 @@ class ReSwin(PyramidBackbone):
         convert_weights: bool = True,
         init_cfg: dict | None = None,
     ) -> None:
+        name = type(self).__name__
         settings = resolve_arch(
-            'ReSwin',
+            name,
             arch,
             self.arch_zoo,
             {
@@ -369,32 +323,34 @@ class ReSwin(PyramidBackbone):
         )
         dim, depths, num_heads = (settings[k] for k in ('embed_dims', 'depths', 'num_heads'))
         dims = [dim * 2**i for i in range(len(depths))]
-        _check_choice('alpha_mode', alpha_mode, ('fixed', 'shared', 'block'))
-        _check_choice('cross_stage', cross_stage, ('nearest', 'reset'))
+        if cross_stage not in ('nearest', 'reset'):
+            raise ValueError(f"{name}: cross_stage='{cross_stage}': choose from nearest, reset")
         for width, heads in zip(dims, num_heads):
             if width % heads:
-                raise ValueError(f'ReSwin: {width} channels do not divide into {heads} heads')
+                raise ValueError(f'{name}: {width} channels do not divide into {heads} heads')
         super().__init__(dims, depths, out_indices, frozen_stages, norm_eval, with_cp, init_cfg)
         self.cross_stage = cross_stage
 
         self.patch_embed = PatchEmbed(in_channels, dim, patch_size, patch_norm)
         if use_abs_pos_embed:
-            self._add_absolute_pos_embed(pretrain_img_size, patch_size)
+            self._add_absolute_pos_embed(dim, pretrain_img_size, patch_size, 'pretrain_img_size')
         self.use_abs_pos_embed = use_abs_pos_embed
         self.drop_after_pos = nn.Dropout(drop_rate)
-        gate = ResidualAttention(alpha, learnable=alpha_mode != 'fixed', bounded=alpha_bounded)
-        self.residual = None if alpha_mode == 'block' else gate
-        self.carries = gate.carries
+        places = [(s, i) for s in range(len(self.dims)) for i in range(depths[s])]
+        # a gate that no block uses would never get a gradient
+        mixes = any(self._mixes(*place) for place in places)
+        self.residual = gates.shared() if mixes else None
+        self.carries = gates.carries
 
         def block(stage: int, i: int, rate: float) -> SwinBlock:
             width, heads = self.dims[stage], num_heads[stage]
             attn = WindowAttention(
                 width, heads, window_size, qkv_bias, qk_scale, attn_drop_rate, drop_rate
             )
-            own = None
-            if alpha_mode == 'block' and self._mixes(stage, i):
-                own = ResidualAttention(alpha, learnable=True, bounded=alpha_bounded)
-            return SwinBlock(width, attn, i % 2 == 1, own, settings['mlp_ratio'], drop_rate, rate)
+            own = gates.own() if self._mixes(stage, i) else None
+            mlp = Mlp(width, int(width * settings['mlp_ratio']), nn.GELU(), drop_rate)
+            made = shortcuts.make(width)
+            return SwinBlock(i % 2 == 1, width, attn, mlp, nn.LayerNorm, own, made, rate)
 
         rates = drop_path_rates(drop_path_rate, depths)
         self.stages = nn.ModuleList()
@@ -404,17 +360,7 @@ class ReSwin(PyramidBackbone):
             downsample = None if last else PatchMerging(width, self.dims[stage + 1], patch_norm)
             self.stages.append(Stage(blocks, downsample))
         self._add_output_norms(nn.LayerNorm)
-        self.register_load_state_dict_pre_hook(_fit_absolute_pos_embed)
-        self._freeze_stages()
-
-    def _add_absolute_pos_embed(self, img_size: int | Sequence[int], patch: int) -> None:
-        size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
-        if len(size) != 2 or min(size) < 1:
-            raise ValueError(
-                f'ReSwin: pretrain_img_size={img_size}: give a side or (height, width), in pixels'
-            )
-        grid = [-(-side // patch) for side in size]
-        self.absolute_pos_embed = nn.Parameter(torch.zeros(1, self.dims[0], *grid))
+        self._freeze()
 
     def _mixes(self, stage: int, block: int) -> bool:
         """Whether carried scores ever reach a block."""
@@ -424,14 +370,6 @@ class ReSwin(PyramidBackbone):
     def _frozen_modules(self) -> list[nn.Module]:
         modules = super()._frozen_modules()
         return [*modules, self.drop_after_pos] if modules else []
-
-    def _frozen_parameters(self) -> list[nn.Parameter]:
-        frozen = []
-        if self.frozen_stages >= 0 and self.use_abs_pos_embed:
-            frozen.append(self.absolute_pos_embed)
-        if self.frozen_stages >= 1 and self.residual is not None:
-            frozen.extend(self.residual.parameters())
-        return frozen
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Computes the maps.
@@ -444,8 +382,7 @@ class ReSwin(PyramidBackbone):
         """
         x = self.patch_embed(x)
         if self.use_abs_pos_embed:
-            position = resize_grid(self.absolute_pos_embed, tuple(x.shape[1:3]))
-            x = x + position.permute(0, 2, 3, 1).to(x.dtype)
+            x = self._with_position(x)
         x = self.drop_after_pos(x)
         outs, carried = [], None
         for i, stage in enumerate(self.stages):
@@ -465,14 +402,81 @@ class ReSwin(PyramidBackbone):
         return getattr(self, f'norm{i}')(x).permute(0, 3, 1, 2).contiguous()
 
 
-def _check_choice(field: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"ReSwin: {field}='{value}': choose from {', '.join(choices)}")
+@MODELS.register_module()
+class ReSwin(SwinPyramid):
+    """Swin with residual attention (arXiv 2402.11301).
+
+    The scores of each block are mixed with those of the block before it,
+    ``S_l = alpha * scores_l + (1 - alpha) * S_{l-1}``; ``alpha=1`` is plain Swin.
+
+    Args:
+        arch: 'tiny', 'small', 'base', 'nano'; or a dict, see :class:`SwinPyramid`.
+        alpha: Share of a block's own scores: the value if fixed, the start if learnable.
+        alpha_mode: 'fixed' (the authors' ReSwin, at 0.5), 'shared' (one parameter for the whole
+            network; frozen as soon as a stage is) or 'block' (one for each block that mixes).
+        alpha_bounded: Keeps a learnable alpha in (0, 1) through a sigmoid.
+        cross_stage: What a stage does with the last stage's scores: 'nearest' (the authors' rule)
+            or 'reset' (starts anew).
+        **kwargs: All other arguments of :class:`SwinPyramid`.
+
+    Example:
+        >>> import torch
+        >>> from mmvit_ext.models import ReSwin
+        >>> model = ReSwin('nano')
+        >>> [tuple(m.shape) for m in model(torch.rand(1, 3, 65, 97))]
+        [(1, 48, 17, 25), (1, 96, 9, 13), (1, 192, 5, 7), (1, 384, 3, 4)]
+    """
+
+    def __init__(
+        self,
+        arch: str | dict = 'tiny',
+        alpha: float = 0.5,
+        alpha_mode: str = 'fixed',
+        alpha_bounded: bool = False,
+        cross_stage: str = 'nearest',
+        **kwargs: Any,
+    ) -> None:
+        gates = Gates(alpha, alpha_mode, alpha_bounded)
+        super().__init__(arch, gates=gates, cross_stage=cross_stage, **kwargs)
 
 
-def _fit_absolute_pos_embed(model: ReSwin, state_dict: dict, prefix: str, *_) -> None:
-    """Before loading: resamples an absolute position embedding of another image size."""
-    key = prefix + 'absolute_pos_embed'
-    table = state_dict.get(key)
-    if table is not None and model.use_abs_pos_embed and table.ndim == 4:
-        state_dict[key] = resize_grid(table, tuple(model.absolute_pos_embed.shape[2:]))
+@MODELS.register_module()
+class AugSwin(SwinPyramid):
+    """Swin with augmented shortcuts (arXiv 2106.15941).
+
+    Around attention and around the MLP, learnable paths stand beside the identity,
+    ``z' = s * (z + f(u) + sum_i T_i(u))`` with u the normalised z. They see the whole map, so
+    windows do not matter to them. ``num_paths=0`` is plain Swin.
+
+    Args:
+        arch: 'tiny', 'small', 'base', 'nano'; or a dict, see :class:`SwinPyramid`.
+        num_paths: Paths beside the identity at each place, 0 to 4.
+        where: Place of the paths: 'msa' (attention), 'mlp' or 'both'.
+        projection: Form of a path's matrix: 'circulant' (blocks that are circulant) or 'linear'.
+        num_blocks: Circulant blocks a side of the matrix; has to divide the channels.
+        act: Activation of the paths by its name in mmcv, or 'none'. Default: none with one path,
+            GELU with more.
+        scale: The factor s. Default: 1 with one path, 3/4 with more.
+        **kwargs: All other arguments of :class:`SwinPyramid`.
+
+    Example:
+        >>> import torch
+        >>> from mmvit_ext.models import AugSwin
+        >>> model = AugSwin('nano')
+        >>> [tuple(m.shape) for m in model(torch.rand(1, 3, 65, 97))]
+        [(1, 48, 17, 25), (1, 96, 9, 13), (1, 192, 5, 7), (1, 384, 3, 4)]
+    """
+
+    def __init__(
+        self,
+        arch: str | dict = 'tiny',
+        num_paths: int = 2,
+        where: str = 'both',
+        projection: str = 'circulant',
+        num_blocks: int = 4,
+        act: str | None = None,
+        scale: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        shortcuts = Shortcuts(num_paths, where, projection, num_blocks, act, scale)
+        super().__init__(arch, shortcuts=shortcuts, **kwargs)

@@ -1,22 +1,27 @@
 """One call that turns any known source of weights into this package's keys."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from . import shiftvit, swin
+from . import mvit, shiftvit, swin, vit
 from .source import Source, State
 from .unwrap import split_backbone, unwrap
 
 
 def _is_own(state: State) -> bool:
-    own_blocks = any(k.startswith('stages.0.blocks.0.mlp.fc1.') for k in state)
-    return 'patch_embed.proj.weight' in state and own_blocks
+    blocks = ('stages.0.blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc1.weight')
+    # our output norms are numbered, and position tables are grids with a name of their own
+    foreign = 'norm.weight' in state or 'pos_embed' in state
+    return 'patch_embed.proj.weight' in state and any(b in state for b in blocks) and not foreign
 
 
-OWN = Source('mmvit_ext', _is_own, dict, head='head.fc')
-SOURCES = [OWN, *shiftvit.SOURCES, *swin.SOURCES]
+OWN = Source('mmvit_ext', _is_own, dict, heads=('head.fc',))
+SOURCES = [*mvit.SOURCES, *vit.SOURCES, *shiftvit.SOURCES, *swin.SOURCES, OWN]
+
+
+PARTS = ('weight', 'bias')
 
 
 class Converted(NamedTuple):
@@ -36,9 +41,10 @@ class Converted(NamedTuple):
 def convert(state_dict: Mapping[str, Any]) -> Converted:
     """Converts weights; the source is found from the keys.
 
-    Knows ShiftViT of microsoft/SPACH, ReSwin of ADiko1997/ReViT, Swin of its authors, of timm and
-    of mmdet, mmseg and mmpretrain, and this package's own files, bare or within a classifier,
-    detector or segmentor, in the usual wrappers (``state_dict``, ``model``, ``module.``, ...).
+    Knows ShiftViT of microsoft/SPACH; ReSwin, ReMViTv2 and ReViT of ADiko1997/ReViT; Aug-ViT of
+    huawei-noah; Swin, MViTv2, ViT and DeiT of their authors, of timm and of OpenMMLab; and this
+    package's own files; bare or within a classifier, detector or segmentor, in the usual wrappers
+    (``state_dict``, ``model``, ``module.``, ...).
 
     Args:
         state_dict: A state dict, or a checkpoint that holds one.
@@ -53,17 +59,21 @@ def convert(state_dict: Mapping[str, Any]) -> Converted:
     for source in SOURCES:
         if source.matches(weights):
             # a bare network has its head among its own weights
-            head = _head(others or weights, source.head)
-            return Converted(source.name, source.translate(_without_head(weights, source)), head)
+            head = _head(others or weights, source.heads)
+            return Converted(source.name, source.translate(_without(weights, source.heads)), head)
     first = ', '.join(list(weights)[:3])
     names = ', '.join(source.name for source in SOURCES)
     raise ValueError(f'the keys fit no known source: {first}, ...; known are {names}')
 
 
-def _head(state: State, name: str) -> dict[str, Tensor]:
-    found = {part: state.get(f'{name}.{part}') for part in ('weight', 'bias')}
-    return {f'fc.{part}': value for part, value in found.items() if value is not None}
+def _head(state: State, names: Sequence[str]) -> dict[str, Tensor]:
+    for name in names:
+        found = {part: state[f'{name}.{part}'] for part in PARTS if f'{name}.{part}' in state}
+        if found:
+            return {f'fc.{part}': value for part, value in found.items()}
+    return {}
 
 
-def _without_head(state: State, source: Source) -> dict[str, Tensor]:
-    return {k: v for k, v in state.items() if not k.startswith(f'{source.head}.')}
+def _without(state: State, names: Sequence[str]) -> dict[str, Tensor]:
+    prefixes = tuple(f'{name}.' for name in names)
+    return {k: v for k, v in state.items() if not k.startswith(prefixes)}

@@ -22,4 +22,4 @@ def _from_spach(state: State) -> dict[str, Tensor]:
     return out
 
 
-SOURCES = [Source('SPACH ShiftViT', _matches_spach, _from_spach, head='head')]
+SOURCES = [Source('SPACH ShiftViT', _matches_spach, _from_spach, heads=('head',))]

@@ -6,7 +6,7 @@ Sources: ADiko1997/ReViT (``model/reswin.py``, the keys of microsoft/Swin-Transf
 
 from torch import Tensor
 
-from .source import Source, State, last_stage, rename
+from .source import Source, State, last_stage, rename, token_grid
 
 # Computed from window and image size; never loaded.
 RECOMPUTED = ('relative_position_index', 'relative_coords_table', 'attn_mask')
@@ -47,7 +47,7 @@ def _from_layers(state: State, downsample_offset: int) -> dict[str, Tensor]:
         elif parts[0] == 'layers':
             offset = downsample_offset if parts[2] == 'downsample' else 0
             key = '.'.join(['stages', str(int(parts[1]) + offset), *parts[2:]])
-        out[key] = _square_grid(value) if key == 'absolute_pos_embed' else value
+        out[key] = token_grid(key, value) if key == 'absolute_pos_embed' else value
     return out
 
 
@@ -65,7 +65,7 @@ def _from_openmmlab(state: State) -> dict[str, Tensor]:
         if '.downsample.' in key:
             value = _neighbours_first(value)
         if key == 'absolute_pos_embed':
-            value = _square_grid(value)
+            value = token_grid(key, value)
         out[rename(key, names)] = value
     return out
 
@@ -82,21 +82,8 @@ def _neighbours_first(value: Tensor) -> Tensor:
     return grid.transpose(-1, -3).reshape(*front, joined)
 
 
-def _square_grid(value: Tensor) -> Tensor:
-    """(1, L, C) tokens of a square map -> (1, C, side, side)."""
-    if value.ndim != 3:
-        return value
-    side = round(value.shape[1] ** 0.5)
-    if side**2 != value.shape[1]:
-        raise ValueError(
-            f'absolute_pos_embed: {value.shape[1]} tokens are no square map; give it as '
-            '(1, channels, height, width)'
-        )
-    return value.transpose(1, 2).reshape(1, -1, side, side)
-
-
 SOURCES = [
-    Source('timm Swin', _matches_timm, _from_timm, head='head.fc'),
-    Source('microsoft Swin', _matches_microsoft, _from_microsoft, head='head'),
-    Source('OpenMMLab Swin', _matches_openmmlab, _from_openmmlab, head='head.fc'),
+    Source('timm Swin', _matches_timm, _from_timm, heads=('head.fc',)),
+    Source('microsoft Swin', _matches_microsoft, _from_microsoft, heads=('head',)),
+    Source('OpenMMLab Swin', _matches_openmmlab, _from_openmmlab, heads=('head.fc',)),
 ]

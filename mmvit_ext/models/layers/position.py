@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .precision import without_autocast
+
 
 def relative_position_index(window: int) -> Tensor:
     """The row of the bias table that belongs to each pair of tokens in a square window.
@@ -41,18 +43,39 @@ def resize_grid(x: Tensor, size: tuple[int, int]) -> Tensor:
         return x
     full = x if x.dtype == torch.float64 else x.float()
     # autocast would run the products, and with them the table, in half precision
-    with torch.autocast(x.device.type, enabled=False):
-        rows = _bicubic_matrix(x.shape[2], size[0], full)
-        columns = _bicubic_matrix(x.shape[3], size[1], full)
+    with without_autocast(x):
+        rows = _resampling(x.shape[2], size[0], 'bicubic', full)
+        columns = _resampling(x.shape[3], size[1], 'bicubic', full)
         return (rows @ full @ columns.transpose(0, 1)).to(x.dtype)
 
 
-def _bicubic_matrix(source: int, target: int, like: Tensor) -> Tensor:
-    """(target, source): the linear map of a bicubic resampling along one axis."""
+def _resampling(source: int, target: int, mode: str, like: Tensor) -> Tensor:
+    """(target, source): the linear map of torch's resampling along one axis."""
     unit = torch.eye(source, dtype=like.dtype, device=like.device)
-    # (source, source) -> (1, source, source, 1): one channel a unit impulse, resampled along H
-    impulses = F.interpolate(unit[None, :, :, None], (target, 1), mode='bicubic')
-    return impulses[0, :, :, 0].transpose(0, 1)
+    if mode == 'linear':
+        # (source, source) -> (1, source, source): one channel a unit impulse
+        impulses = F.interpolate(unit[None], target, mode='linear')[0]
+    else:
+        # (source, source) -> (1, source, source, 1), resampled along H
+        impulses = F.interpolate(unit[None, :, :, None], (target, 1), mode=mode)[0, :, :, 0]
+    return impulses.transpose(0, 1)
+
+
+def resize_line(table: Tensor, length: int) -> Tensor:
+    """Resamples a table along its rows, linearly, deterministic in the backward pass too.
+
+    Args:
+        table: (L, C); resampled in float32 (float64 stays), returned in its own dtype.
+        length: Rows wanted.
+
+    Returns:
+        (length, C); the table itself if it has that length.
+    """
+    if table.shape[0] == length:
+        return table
+    full = table if table.dtype == torch.float64 else table.float()
+    with without_autocast(table):
+        return (_resampling(table.shape[0], length, 'linear', full) @ full).to(table.dtype)
 
 
 def resize_bias_table(table: Tensor, window: int) -> Tensor:

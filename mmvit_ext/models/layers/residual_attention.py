@@ -5,6 +5,7 @@ Origin of the method's code: ADiko1997/ReViT (``model/attention.py``, ``model/re
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn as nn
@@ -74,6 +75,70 @@ class ResidualAttention(nn.Module):
         weight = gate.to(scores.dtype) if isinstance(gate, Tensor) else gate
         return torch.lerp(carried, scores, weight)
 
+    def begin_plain(self) -> None:
+        """Starts the gate without effect, as in the plain transformer.
+
+        Raises:
+            ValueError: If this gate cannot: it is fixed below 1, or bounded.
+        """
+        if not self.carries:
+            return
+        if not self.learnable or self.bounded:
+            raise ValueError(
+                f'{"a bounded" if self.learnable else "a fixed"} alpha={self._value():.3g} '
+                'cannot begin as the plain transformer; make it learnable and free, '
+                "alpha_mode='shared' or 'block' and alpha_bounded=False"
+            )
+        nn.init.ones_(self.alpha)
+
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""
-        return f'alpha={float(self.gate()):.3g}, learnable={self.learnable}, bounded={self.bounded}'
+        kind = f'learnable=True, bounded={self.bounded}' if self.learnable else 'learnable=False'
+        # a parameter on the meta device has no value
+        if self.learnable and self.alpha.is_meta:
+            return kind
+        return f'alpha={self._value():.3g}, {kind}'
+
+    def _value(self) -> float:
+        gate = self.gate()
+        return float(gate.detach()) if isinstance(gate, Tensor) else gate
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Where the gates of a network live: one that all blocks share, or one in each that mixes.
+
+    Attributes:
+        alpha: Share of a block's own scores: the value if fixed, the start if learnable.
+        mode: 'fixed', 'shared' (one parameter for the whole network) or 'block' (one for each
+            block that mixes).
+        bounded: Keeps a learnable alpha in (0, 1) through a sigmoid.
+
+    Raises:
+        ValueError: If the mode is unknown or alpha is out of range.
+    """
+
+    alpha: float = 1.0
+    mode: str = 'fixed'
+    bounded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode not in ('fixed', 'shared', 'block'):
+            raise ValueError(f"alpha_mode='{self.mode}': choose from fixed, shared, block")
+        self._make()
+
+    def _make(self) -> ResidualAttention:
+        return ResidualAttention(self.alpha, self.mode != 'fixed', self.bounded)
+
+    @property
+    def carries(self) -> bool:
+        """Whether scores have to be carried from block to block."""
+        return self.mode != 'fixed' or self.alpha != 1
+
+    def shared(self) -> ResidualAttention | None:
+        """A new gate for all blocks together; None if each has its own."""
+        return None if self.mode == 'block' else self._make()
+
+    def own(self) -> ResidualAttention | None:
+        """A new gate for one block that mixes; None if all share one."""
+        return self._make() if self.mode == 'block' else None

@@ -15,7 +15,18 @@ FAMILIES = {
     'ReSwin-shared': {'alpha_mode': 'shared'},
     'ReSwin-block-reset': {'alpha_mode': 'block', 'cross_stage': 'reset', 'alpha_bounded': True},
     'ReSwin-absolute': {'use_abs_pos_embed': True},
+    'AugSwin': {},
+    'AugSwin-linear': {'projection': 'linear', 'where': 'mlp', 'num_paths': 3},
+    'ReMViTv2': {},
+    'ReMViTv2-printed': {'carry_rel_pos': False, 'alpha_mode': 'block', 'use_abs_pos_embed': True},
+    'ReMViTv2-windows': {'window_size': 8},
+    'ReViT': {'out_indices': (0, 1, 2, 3)},
+    'ReViT-mean': {'out_indices': (0, 1, 2, 3), 'out_type': 'avg_featmap', 'alpha_mode': 'block'},
+    'AugViT': {'out_indices': (0, 1, 2, 3)},
+    'AugViT-cls': {'out_indices': (0, 1, 2, 3), 'out_type': 'cls_token'},
 }
+# what gives one vector an image
+VECTORS = ('ReViT-mean', 'AugViT-cls')
 SIZES = [(1, 1), (4, 4), (5, 31), (33, 200), (97, 61), (112, 112)]
 
 
@@ -40,6 +51,11 @@ def loss(outs):
     return sum((o.float() * torch.randn(o.shape, generator=g)).sum() for o in outs)
 
 
+def units(model):
+    """Stages of a pyramid, blocks of a plain transformer."""
+    return getattr(model, model.units)
+
+
 def gradients(model):
     return {n: p.grad for n, p in model.named_parameters() if p.requires_grad}
 
@@ -56,7 +72,8 @@ def test_sizes_are_rounded_up_and_finite(family):
         assert isinstance(outs, tuple)
         for out, info in zip(outs, model.feature_info, strict=True):
             stride = info['reduction']
-            assert out.shape == (1, info['num_chs'], -(-h // stride), -(-w // stride))
+            grid = () if family in VECTORS else (-(-h // stride), -(-w // stride))
+            assert out.shape == (1, info['num_chs'], *grid)
             assert out.is_contiguous() and out.isfinite().all()
 
 
@@ -95,7 +112,7 @@ def test_train_and_eval_return_the_model(family):
     assert model.eval() is model and not model.training
 
 
-@pytest.mark.parametrize('indices', [(0, 1, 2, 3), (0, 1), (3,)])
+@pytest.mark.parametrize('indices', [(0, 1, 2, 3), (0, 1), (3,), (0,)])
 def test_every_trainable_parameter_has_a_gradient(family, indices):
     model = build(family, train=True, out_indices=indices)
     loss(model(image(64, 96))).backward()
@@ -111,7 +128,7 @@ def test_frozen_from_construction_on(family, stages):
     model.init_weights()
     model.train()
     assert not model.patch_embed.training
-    assert all(s.training == (i >= stages) for i, s in enumerate(model.stages))
+    assert all(s.training == (i >= stages) for i, s in enumerate(units(model)))
     outs = model(image(64, 96))
     if stages < 4:
         loss(outs).backward()
@@ -126,11 +143,11 @@ def _cfg(family):
 def _is_frozen(name, stages):
     """As mmdet means it: 0 the embedding, k also k stages and their output norms."""
     first = name.split('.')[0]
-    if first in ('patch_embed', 'absolute_pos_embed'):
+    if first in ('patch_embed', 'absolute_pos_embed', 'cls_token', 'cls_pos_embed'):
         return True
     if first == 'residual':
         return stages > 0
-    if first == 'stages':
+    if first in ('stages', 'blocks'):
         return int(name.split('.')[1]) < stages
     return int(first.removeprefix('norm')) < stages
 
@@ -148,7 +165,9 @@ def test_checkpointing_behind_frozen_stages_keeps_gradients(family):
 def test_checkpointing_recomputes(family):
     calls = []
     model = build(family, train=True, with_cp=True)
-    model.stages[1].blocks[0].register_forward_pre_hook(lambda *_: calls.append(1))
+    unit = units(model)[1]
+    block = unit.blocks[0] if hasattr(unit, 'blocks') else unit
+    block.register_forward_pre_hook(lambda *_: calls.append(1))
     loss(model(image(32, 32))).backward()
     assert len(calls) == 2
 
@@ -163,7 +182,7 @@ def test_large_weights_stay_finite_in_half_precision(family, dtype):
         assert all(o.isfinite().all() for o in model(image(72, 104)))
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float64])
 def test_runs_in_the_dtype_of_its_weights(family, dtype):
     outs = build(family).to(dtype)(image(40, 56).to(dtype))
     assert all(o.dtype == dtype and o.isfinite().all() for o in outs)
@@ -221,15 +240,18 @@ def test_makes_no_float64(family):
 
 def test_layer_depth_rises_to_the_head(family):
     model = build(family)
-    blocks = sum(model.depths)
     depths = {n: model.get_layer_depth(f'backbone.{n}', 'backbone.')[0] for n in model.state_dict()}
-    assert depths['patch_embed.proj.weight'] == 0
-    assert depths['stages.0.blocks.0.mlp.fc1.weight'] == 1
-    assert depths[f'stages.3.blocks.{model.depths[3] - 1}.mlp.fc1.weight'] == blocks
+    blocks = sorted(n for n in depths if n.endswith('mlp.fc1.weight'))
+    assert [depths[n] for n in blocks] == list(range(1, len(blocks) + 1))
+    first = ('patch_embed', 'absolute_pos_embed', 'cls_')
+    assert all(depths[n] == 0 for n in depths if n.startswith(first))
     # a downsampling layer counts with the block before it
-    assert depths['stages.0.downsample.norm.weight'] == model.depths[0]
-    assert depths['norm3.weight'] == blocks + 1
-    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (blocks + 1, blocks + 2)
+    for i, unit in enumerate(units(model)):
+        if getattr(unit, 'downsample', None) is not None:
+            assert depths[f'stages.{i}.downsample.norm.weight'] == sum(model.depths[: i + 1])
+    assert depths['norm3.weight'] == len(blocks) + 1
+    behind = model.get_layer_depth('head.fc.weight', 'backbone.')
+    assert behind == (len(blocks) + 1, len(blocks) + 2)
 
 
 def test_gradient_reaches_the_image(family):

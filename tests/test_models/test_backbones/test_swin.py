@@ -1,34 +1,21 @@
-"""ReSwin: plain Swin against mmdet and timm, residual attention against a naive loop."""
+"""ReSwin and AugSwin: plain Swin against mmdet and timm, the mechanisms against naive loops."""
 
 import weakref
 
 import pytest
 import timm
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
 from mmdet.models.backbones import SwinTransformer
 from mmengine.analysis import get_model_complexity_info
 from mmengine.hub import get_config
 
-from mmvit_ext.models import ReSwin
+from mmvit_ext.models import AugSwin, ReSwin
 from mmvit_ext.models.backbones.swin import fit_windows
 from mmvit_ext.models.convert import convert
 from mmvit_ext.models.layers import window_partition
 from mmvit_ext.registry import MODELS
-
-
-def randomise(model):
-    """Gives every parameter a value that matters, norms and tables included."""
-    for name, parameter in model.named_parameters():
-        if 'norm' in name and name.endswith('weight'):
-            nn.init.normal_(parameter, 1.0, 0.1)
-        elif parameter.ndim > 1 and 'bias_table' not in name:
-            nn.init.normal_(parameter, std=parameter[0].numel() ** -0.5)
-        else:
-            nn.init.normal_(parameter, std=0.2)
-    model.eval()  # returns None for mmdet's Swin
-    return model
+from mmvit_ext.testing import randomise
 
 
 @pytest.mark.parametrize(
@@ -192,6 +179,60 @@ def test_absolute_position_fits_any_size(size):
     model = ReSwin('nano', use_abs_pos_embed=True).eval()
     model.init_weights()
     assert all(o.isfinite().all() for o in model(torch.randn(1, 3, *size)))
+
+
+@pytest.mark.parametrize('where', ['msa', 'mlp', 'both'])
+def test_without_paths_augmented_swin_is_plain(where):
+    plain = randomise(ReSwin('nano', alpha=1.0))
+    model = AugSwin('nano', num_paths=0, where=where).eval()
+    model.load_state_dict(plain.state_dict(), strict=True)
+    x = torch.randn(1, 3, 93, 70)
+    assert all(torch.equal(a, b) for a, b in zip(model(x), plain(x), strict=True))
+
+
+def naive_shortcut(shortcut, z, u, out):
+    """``3/4 (z + out + gelu(P_1 u + b_1) + gelu(P_2 u + b_2))`` with P_i written out."""
+    c = z.shape[-1]
+    weight, bias = shortcut.projection.weight, shortcut.projection.bias.split(c)
+    k = weight.shape[-1]
+    total = z + out
+    for vectors, b in zip(weight.split(c // k), bias):
+        matrix = torch.empty(c, c)
+        for row in range(c):
+            for column in range(c):
+                vector = vectors[row // k, column // k]
+                matrix[row, column] = vector[(row % k - column % k) % k]
+        total = total + F.gelu(u @ matrix.T + b)
+    return 0.75 * total
+
+
+def test_augmented_block_equals_its_formula():
+    model = randomise(AugSwin('nano', embed_dims=24, out_indices=(0,)))
+    plain = ReSwin('nano', alpha=1.0, embed_dims=24, out_indices=(0,)).eval()
+    plain.load_state_dict(model.state_dict(), strict=False)
+    image = torch.randn(1, 3, 61, 50)
+    with torch.no_grad():
+        x = model.patch_embed(image)
+        for block, twin in zip(model.stages[0].blocks, plain.stages[0].blocks):
+            u = block.norm1(x)
+            attention = twin.attend(u, None, None)[0]
+            x = naive_shortcut(block.shortcut1, x, u, attention)
+            u = block.norm2(x)
+            x = naive_shortcut(block.shortcut2, x, u, block.mlp(u))
+        expected = model.norm0(x).permute(0, 3, 1, 2)
+        torch.testing.assert_close(model(image)[0], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_stochastic_depth_leaves_the_paths_alone():
+    model = randomise(AugSwin('nano', drop_path_rate=0.999, out_indices=(0,))).train()
+    block = model.stages[0].blocks[1]
+    block.drop_path.drop_prob = 0.999999
+    x = torch.randn(1, 5, 6, 48)
+    u = block.norm1(x)
+    after = block.shortcut1(x, u, torch.zeros_like(x))
+    u = block.norm2(after)
+    expected = block.shortcut2(after, u, torch.zeros_like(x))
+    torch.testing.assert_close(block(x, None, None)[0], expected)
 
 
 def test_config_of_mmdet_swin_needs_another_type_only():

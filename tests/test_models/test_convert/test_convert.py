@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from mmdet.models.backbones import SwinTransformer
 from mmpretrain.models import build_classifier
 
-from mmvit_ext.models import ReSwin, ShiftViT
+from mmvit_ext.models import AugSwin, AugViT, ReMViTv2, ReSwin, ReViT, ShiftViT
 from mmvit_ext.models.convert import convert
+from mmvit_ext.testing import randomise
 
 
 def nano_classifier():
@@ -24,14 +25,49 @@ def nano_classifier():
     )
 
 
+MVIT = {'embed_dims': 48, 'num_layers': 6, 'num_heads': 1, 'downscale_indices': [1, 3, 5]}
+
+
+def timm_mvit():
+    """MViTv2 of timm at the size of our nano."""
+    cfg = timm.models.mvitv2.MultiScaleVitCfg(embed_dim=48, depths=(1, 2, 2, 1), num_heads=1)
+    return timm.models.mvitv2.MultiScaleVit(cfg, img_size=(64, 64), num_classes=10)
+
+
+def mm_mvit(**kwargs):
+    """MViT of mmpretrain at the size of our nano."""
+    return mmpretrain.models.backbones.MViT(MVIT, img_size=64, **kwargs)
+
+
+def timm_vit(**kwargs):
+    """ViT of timm at the size of our nano."""
+    return timm.models.vision_transformer.VisionTransformer(
+        img_size=64, embed_dim=96, depth=4, num_heads=3, num_classes=10, **kwargs
+    )
+
+
+def mm_vit():
+    """ViT of mmpretrain at the size of our nano, with the norms of DeiT."""
+    arch = {'embed_dims': 96, 'num_layers': 4, 'num_heads': 3, 'feedforward_channels': 384}
+    return mmpretrain.models.backbones.VisionTransformer(arch, img_size=64)
+
+
 @pytest.mark.parametrize(
     'make, source',
     [
         (lambda: ReSwin('nano'), 'mmvit_ext'),
         (lambda: ShiftViT('nano'), 'mmvit_ext'),
+        (lambda: AugSwin('nano'), 'mmvit_ext'),
+        (lambda: ReMViTv2('nano'), 'mmvit_ext'),
+        (lambda: ReViT('nano'), 'mmvit_ext'),
+        (lambda: AugViT('nano'), 'mmvit_ext'),
         (lambda: timm.create_model('swin_tiny_patch4_window7_224'), 'timm Swin'),
         (SwinTransformer, 'OpenMMLab Swin'),
         (lambda: mmpretrain.models.backbones.SwinTransformer('tiny'), 'OpenMMLab Swin'),
+        (lambda: timm_mvit(), 'timm MViTv2'),
+        (lambda: mm_mvit(), 'OpenMMLab MViT'),
+        (lambda: timm_vit(), 'ViT of timm or ReViT'),
+        (lambda: mm_vit(), 'OpenMMLab ViT'),
     ],
 )
 def test_source_is_found_from_the_keys(make, source):
@@ -97,7 +133,10 @@ def test_absolute_embedding_of_tokens_becomes_a_grid():
 @pytest.mark.parametrize(
     'checkpoint, message',
     [
-        ({'foo.weight': torch.zeros(3)}, 'foo.weight.*known are mmvit_ext, SPACH ShiftViT'),
+        (
+            {'foo.weight': torch.zeros(3)},
+            'foo.weight.*known are MViT authors.*SPACH ShiftViT.*mmvit_ext',
+        ),
         ({}, 'the checkpoint holds nothing'),
         ({'epoch': 3}, 'the checkpoint holds epoch'),
     ],
@@ -105,3 +144,74 @@ def test_absolute_embedding_of_tokens_becomes_a_grid():
 def test_what_is_no_checkpoint_is_named(checkpoint, message):
     with pytest.raises(ValueError, match=message):
         convert(checkpoint)
+
+
+def logits(features, head):
+    return F.linear(features, head['fc.weight'], head['fc.bias'])
+
+
+def plain_mvit(**kwargs):
+    return ReMViTv2('nano', alpha=1.0, alpha_mode='fixed', img_size=64, **kwargs).eval()
+
+
+def test_mvit_of_timm_computes_the_same():
+    theirs = randomise(timm_mvit())
+    converted = convert(theirs.state_dict())
+    ours = plain_mvit(out_indices=(3,))
+    ours.load_state_dict(converted.backbone, strict=True)
+    x = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        found = logits(ours(x)[0].mean(dim=(2, 3)), converted.head)
+        torch.testing.assert_close(found, theirs(x), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('absolute', [False, True])
+def test_mvit_of_mmpretrain_computes_the_same(absolute):
+    theirs = randomise(mm_mvit(use_abs_pos_embed=absolute))
+    ours = plain_mvit(out_indices=(3,), use_abs_pos_embed=absolute)
+    ours.load_state_dict(convert({'state_dict': theirs.state_dict()}).backbone, strict=True)
+    x = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x)[0], theirs(x)[0], atol=1e-4, rtol=1e-4)
+
+
+def test_vit_of_mmpretrain_computes_the_same():
+    theirs = randomise(mm_vit())
+    ours = AugViT('nano', num_paths=0, img_size=64, out_type='cls_token').eval()
+    ours.load_state_dict(convert(theirs.state_dict()).backbone, strict=True)
+    x = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x)[0], theirs(x)[0], atol=1e-3, rtol=1e-3)
+
+
+def test_distilled_deit_loses_its_second_token():
+    theirs = timm.models.deit.VisionTransformerDistilled(
+        img_size=64, embed_dim=96, depth=4, num_heads=3, num_classes=10
+    )
+    converted = convert(randomise(theirs).state_dict())
+    AugViT('nano', num_paths=0, img_size=64).load_state_dict(converted.backbone, strict=True)
+    assert torch.equal(converted.backbone['cls_pos_embed'], theirs.pos_embed[:, :1])
+    grid = converted.backbone['absolute_pos_embed']
+    assert torch.equal(grid[0, :, 1, 2], theirs.pos_embed[0, 2 + 4 + 2])
+    assert torch.equal(converted.head['fc.weight'], theirs.head.weight)
+
+
+def test_authors_mvit_without_alpha_is_plain():
+    state = ReMViTv2('nano', alpha=1.0, alpha_mode='fixed').state_dict()
+    starts = [0, 1, 3, 5]
+
+    def flat(name):
+        parts = name.split('.')
+        if parts[0] != 'stages':
+            return name.replace('norm3', 'norm')
+        return '.'.join(['blocks', str(starts[int(parts[1])] + int(parts[3])), *parts[4:]])
+
+    theirs = {
+        flat(n): v for n, v in state.items() if n.split('.')[0] not in ('norm0', 'norm1', 'norm2')
+    }
+    converted = convert({'model_state': {**theirs, 'head.projection.weight': torch.ones(2, 3)}})
+    assert converted.source == 'MViT authors' and converted.head['fc.weight'].shape == (2, 3)
+    assert converted.backbone.keys() == {
+        n for n in state if not n.startswith(('norm0', 'norm1', 'norm2'))
+    }
+    assert all(torch.equal(v, state[n]) for n, v in converted.backbone.items())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mmvit_ext.models.layers import ResidualAttention
+from mmvit_ext.models.layers import Gates, ResidualAttention
 
 
 def test_three_layers_follow_the_recursion():
@@ -51,3 +51,35 @@ def test_alpha_outside_is_refused(alpha):
 def test_bounded_gate_cannot_start_on_the_border():
     with pytest.raises(ValueError, match='bounded'):
         ResidualAttention(1.0, learnable=True, bounded=True)
+
+
+def test_begins_plain():
+    gate = ResidualAttention(0.4, learnable=True)
+    gate.begin_plain()
+    own = torch.randn(2, 3)
+    assert torch.equal(gate(own, torch.randn(2, 3)), own)
+    ResidualAttention(1.0).begin_plain()
+    for stuck in (ResidualAttention(0.5), ResidualAttention(0.5, learnable=True, bounded=True)):
+        with pytest.raises(ValueError, match='alpha=0.5 cannot begin.*alpha_mode'):
+            stuck.begin_plain()
+
+
+@pytest.mark.parametrize('device', ['cpu', 'meta'])
+def test_prints_on_any_device(device, recwarn):
+    with torch.device(device):
+        text = str(ResidualAttention(0.3, learnable=True))
+    assert 'learnable=True' in text and ('alpha=0.3' in text) == (device == 'cpu')
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    'mode, shared, own, carries',
+    [('fixed', False, None, True), ('shared', True, None, True), ('block', None, True, True)],
+)
+def test_gates_of_a_network(mode, shared, own, carries):
+    gates = Gates(0.5, mode)
+    made = gates.shared(), gates.own()
+    assert [gate and gate.learnable for gate in made] == [shared, own]
+    assert gates.carries == carries and not Gates().carries
+    with pytest.raises(ValueError, match="alpha_mode='layer': choose from fixed, shared, block"):
+        Gates(0.5, 'layer')
