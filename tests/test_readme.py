@@ -48,7 +48,7 @@ def run(command, cwd, *more):
 def test_no_command_is_left_out():
     tools = starting_with('python tools/')
     assert sorted(tools + BY_CI) == sorted(COMMANDS)
-    assert len(tools) == 7
+    assert len(tools) == 9
 
 
 def test_ci_runs_the_test_command():
@@ -62,20 +62,65 @@ def test_make_demo_calls_the_demo():
     assert 'tools/demo.py' in plan.stdout and 'set_up.py' in plan.stdout
 
 
-def test_python_of_the_readme_runs(capsys):
-    model, use, init = PYTHON
+def scope_of(block):
+    """What a piece of Python of the README defines."""
     scope = {}
-    exec(model, scope)
-    assert scope['model']['backbone'].pop('_delete_')
+    exec(block, scope)
+    return scope
+
+
+def python_with(words):
+    """The one piece of Python that holds ``words``."""
+    (block,) = [text for text in PYTHON if words in text]
+    return block
+
+
+def test_backbones_of_the_readme_fit_their_necks():
     from mmvit_ext.registry import MODELS
 
-    backbone = MODELS.build(scope['model']['backbone'])
-    assert list(backbone.out_channels) == scope['model']['neck']['in_channels']
-    exec(use, {})
+    swin = scope_of(python_with("arch='tiny', drop_path_rate"))['model']
+    assert swin['backbone'].pop('_delete_')
+    backbone = MODELS.build(swin['backbone'])
+    assert list(backbone.out_channels) == swin['neck']['in_channels']
+
+    vit = scope_of(python_with('Feature2Pyramid'))['model']
+    assert vit['backbone'].pop('_delete_')
+    with torch.device('meta'):
+        backbone, neck = MODELS.build(vit['backbone']), MODELS.build(vit['neck'])
+        maps = neck(backbone(torch.empty(1, 3, 224, 320)))
+    sizes = [(56, 80), (28, 40), (14, 20), (7, 10), (4, 5)]
+    assert [tuple(m.shape) for m in maps] == [(1, 256, *size) for size in sizes]
+
+
+def test_backbone_in_python_prints_its_maps(capsys):
+    scope_of(python_with('480, 640'))
     shapes = '(1, 96, 120, 160), (1, 192, 60, 80), (1, 384, 30, 40), (1, 768, 15, 20)'
     assert shapes in capsys.readouterr().out
-    exec(init, scope)
-    assert scope['init_cfg']['type'] == 'Pretrained'
+
+
+def test_mechanisms_in_a_model_of_ones_own():
+    scope = scope_of(python_with('gate, shortcut'))
+    assert scope['tokens'].shape == (2, 49, 64) and scope['carried'].shape == (2, 49, 49)
+    scope['tokens'].sum().backward()
+    assert scope['gate'].alpha.grad is not None
+
+
+def test_initialisers_of_the_readme_are_known():
+    from mmvit_ext.registry import WEIGHT_INITIALIZERS
+
+    for words in ("checkpoint='weights.pth'", "begin='plain'"):
+        cfg = scope_of(python_with(words))['init_cfg']
+        assert WEIGHT_INITIALIZERS.build(cfg).checkpoint.endswith('.pth')
+
+
+def test_layer_decay_of_the_readme_builds():
+    from mmengine.optim import build_optim_wrapper
+
+    from mmvit_ext.models import ShiftViT
+
+    cfg = scope_of(python_with('LayerDecay'))['optim_wrapper']
+    groups = build_optim_wrapper(ShiftViT('nano'), cfg).optimizer.param_groups
+    assert min(g['lr'] for g in groups) < max(g['lr'] for g in groups) == 1e-4
 
 
 def test_pictures_of_the_readme_are_there():
@@ -105,6 +150,10 @@ def test_commands_of_the_tools_run(tmp_path):
     trained = tmp_path / 'work_dirs' / 'cascade_rcnn_reswin_t_coco' / 'epoch_1.pth'
     torch.save(torch.load(trained, weights_only=False)['state_dict'], tmp_path / 'weights.pth')
     run(pretrained, tmp_path, *SMALL)
+    shutil.copy(tmp_path / 'weights.pth', tmp_path / 'downloaded.pth')
+    bare, _ = starting_with('python tools/model_converters/convert.py')
+    run(bare, tmp_path)
+    assert 'state_dict' in torch.load(tmp_path / 'backbone.pth', weights_only=True)
 
 
 @pytest.mark.slow

@@ -84,6 +84,22 @@ def predict_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def convert_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/model_converters/convert.py``."""
+    parser = argparse.ArgumentParser(
+        description='Converts a checkpoint of the authors, timm or OpenMMLab to our keys.'
+    )
+    parser.add_argument('source', metavar='IN', help='checkpoint file or URL')
+    parser.add_argument('out', metavar='OUT', help='file to write')
+    parser.add_argument(
+        '--to',
+        choices=['backbone', 'classifier'],
+        default='backbone',
+        help="bare weights for a backbone's init_cfg, or backbone and head for mmpretrain",
+    )
+    return parser
+
+
 def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Parses the command line and runs a tool; a :class:`UsageError` is shown as one line."""
     args = parser.parse_args()
