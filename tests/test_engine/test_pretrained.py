@@ -137,6 +137,30 @@ def test_own_scheme_is_the_authors():
     assert model.stages[0].blocks[0].attn.relative_position_bias_table.std() > 0.01
 
 
+@pytest.mark.parametrize(
+    'name, std',
+    # SPACH and MViT start convolutions as they start linear layers; Swin and DeiT leave them
+    [('ShiftViT', 0.02), ('ReMViTv2', 0.02), ('ReSwin', 1 / 12), ('AugViT', 1 / 48)],
+)
+def test_convolutions_start_as_the_authors_do(name, std):
+    conv = initialised(name).patch_embed.proj
+    # torch's own start is uniform in +-1 / sqrt(fan_in)
+    assert conv.weight.std().item() == pytest.approx(std, rel=0.06)
+
+
+def test_circulant_paths_keep_their_own_start():
+    weight = initialised('AugViT').blocks[0].shortcut1.projection.weight
+    assert weight.std().item() == pytest.approx((96 * 3) ** -0.5, rel=0.05)
+
+
+def test_tokens_and_tables_start_as_normal_ones():
+    model = initialised('AugViT')
+    for table in (model.cls_token, model.cls_pos_embed, model.absolute_pos_embed):
+        assert 0.015 < table.std().item() < 0.025
+    rel_pos = initialised('ReMViTv2').stages[0].blocks[0].attn.rel_pos_h
+    assert 0.015 < rel_pos.std().item() < 0.025
+
+
 # the plain network, and the one with a mechanism that begins as it
 PLAIN = {
     'ReSwin': (lambda: ReSwin('nano', alpha=1.0), {'alpha_mode': 'shared'}),

@@ -86,6 +86,8 @@ class Backbone(BaseModule):
     """
 
     units = 'stages'
+    # layers whose weights start from a truncated normal; the others keep torch's start
+    trunc_normal_layers: tuple[type[nn.Module], ...] = (nn.Linear,)
 
     def __init__(
         self,
@@ -211,14 +213,18 @@ class Backbone(BaseModule):
     def init_weights(self) -> None:
         """Initialises as the authors do, then as ``init_cfg`` says.
 
-        Convolutions, linear layers, tokens and position tables: normal, truncated, std 0.02;
-        biases 0.
+        Linear layers, in some families convolutions too, tokens and position tables: normal,
+        truncated, std 0.02; biases of these layers 0.
         """
         if self.is_init:
             return
         cfgs = self.init_cfg or []
         cfgs = [dict(cfg) for cfg in ([cfgs] if isinstance(cfgs, dict) else cfgs)]
-        self.apply(_init_module)
+        for module in self.modules():
+            if isinstance(module, self.trunc_normal_layers):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         for name, parameter in self.named_parameters():
             if name.split('.')[-1] in TABLES:
                 nn.init.trunc_normal_(parameter, std=0.02)
@@ -306,13 +312,6 @@ class PyramidBackbone(Backbone):
         if parts[2] == 'blocks':
             return sum(self.depths[:stage]) + int(parts[3]) + 1, num_layers
         return sum(self.depths[: stage + 1]), num_layers
-
-
-def _init_module(module: nn.Module) -> None:
-    if isinstance(module, nn.Linear | nn.Conv2d):
-        nn.init.trunc_normal_(module.weight, std=0.02)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
 
 
 def image_size(size: int | Sequence[int], field: str = 'img_size') -> tuple[int, int]:

@@ -373,6 +373,7 @@ class ReMViTv2(PyramidBackbone):
         [(1, 48, 17, 25), (1, 96, 9, 13), (1, 192, 5, 7), (1, 384, 3, 4)]
     """
 
+    trunc_normal_layers = (nn.Linear, nn.Conv2d)
     arch_zoo = {
         'nano': _arch(48, (1, 2, 2, 1)),
         'tiny': _arch(96, (1, 2, 5, 2)),

@@ -140,6 +140,7 @@ class ShiftViT(PyramidBackbone):
         [(1, 48, 17, 25), (1, 96, 9, 13), (1, 192, 5, 7), (1, 384, 3, 4)]
     """
 
+    trunc_normal_layers = (nn.Linear, nn.Conv2d)
     arch_zoo = {
         'nano': _arch(48, (2, 2, 4, 2), 2, 12, 0.1),
         'tiny': _arch(96, (6, 8, 18, 6), 2, 12, 0.2),
