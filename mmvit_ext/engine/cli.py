@@ -100,6 +100,26 @@ def convert_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def flops_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/analysis_tools/get_flops.py``."""
+    parser = argparse.ArgumentParser(
+        description="Prints a model's parameters and multiply-adds, or writes a table of models."
+    )
+    parser.add_argument('config', nargs='?', help='config of mmpretrain, mmdet or mmseg')
+    parser.add_argument(
+        '--size',
+        nargs=2,
+        type=int,
+        default=(224, 224),
+        metavar=('H', 'W'),
+        help='height and width of the image, in pixels',
+    )
+    parser.add_argument(
+        '--table', metavar='JSON', help='list of models; the .md file beside it is rewritten'
+    )
+    return parser
+
+
 def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Parses the command line and runs a tool; a :class:`UsageError` is shown as one line."""
     args = parser.parse_args()

@@ -8,11 +8,11 @@ import torch
 from mmengine.registry import MODELS
 
 from mmvit_ext.analysis import count
+from mmvit_ext.engine.cli import flops_parser
 from mmvit_ext.engine.complexity_table import (
     agrees,
     config_complexity,
     count_table,
-    flops_parser,
     get_flops,
     read_table,
     table_page,

@@ -18,10 +18,8 @@ def _is_own(state: State) -> bool:
 
 
 OWN = Source('mmvit_ext', _is_own, dict, heads=('head.fc',))
-SOURCES = [*mvit.SOURCES, *vit.SOURCES, *shiftvit.SOURCES, *swin.SOURCES, OWN]
-
-
 PARTS = ('weight', 'bias')
+SOURCES = [*mvit.SOURCES, *vit.SOURCES, *shiftvit.SOURCES, *swin.SOURCES, OWN]
 
 
 class Converted(NamedTuple):

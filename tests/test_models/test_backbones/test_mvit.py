@@ -1,5 +1,7 @@
 """ReMViTv2: plain MViTv2 against mmpretrain, residual attention against a naive loop."""
 
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -333,3 +335,24 @@ def test_scores_of_the_past_are_released(alpha, handed_on):
 def test_bad_settings_are_named(settings, said):
     with pytest.raises(ValueError, match=said):
         ReMViTv2(**{'arch': 'nano', **settings})
+
+
+MEMORY = """
+import resource, torch
+from mmvit_ext.models import ReMViTv2
+model = ReMViTv2('tiny', window_size={window}).eval()
+with torch.no_grad():
+    model(torch.randn(1, 3, 800, 1344))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tools
+@pytest.mark.parametrize('window, gibibytes', [(0, 10), (56, 3)])
+def test_memory_at_detection_size(window, gibibytes):
+    code = MEMORY.format(window=window)
+    result = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True
+    )
+    assert float(result.stdout) < gibibytes
