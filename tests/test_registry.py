@@ -10,12 +10,13 @@ from mmvit_ext.registry import MODELS
 
 BUILD = """
 import mmvit_ext
-from mmengine.registry import init_default_scope
+from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, init_default_scope
 init_default_scope('{scope}')
 from {scope}.registry import MODELS
 for name in ('ShiftViT', 'ReSwin', 'ReMViTv2', 'AugSwin', 'ReViT', 'AugViT'):
     width = 96 if name in ('ReViT', 'AugViT') else 48
     assert MODELS.build(dict(type='mmvit_ext.' + name, arch='nano')).out_channels[0] == width
+assert OPTIM_WRAPPER_CONSTRUCTORS.get('mmvit_ext.LayerDecayOptimWrapperConstructor')
 """
 
 BLOCKED = """

@@ -56,7 +56,7 @@ def read_checkpoint(location: str | os.PathLike) -> dict[str, Any]:
     if location.startswith(URL_SCHEMES):
         return _fetch(location)
     if '://' in location:
-        return CheckpointLoader.load_checkpoint(location, map_location='cpu', logger='current')
+        return _from_catalogue(location)
     path = Path(location).expanduser()
     if not path.is_file():
         raise FileNotFoundError(
@@ -64,6 +64,16 @@ def read_checkpoint(location: str | os.PathLike) -> dict[str, Any]:
             'of a checkpoint or a URL'
         )
     return _read_file(path)
+
+
+def _from_catalogue(location: str) -> dict[str, Any]:
+    try:
+        return CheckpointLoader.load_checkpoint(location, map_location='cpu', logger='current')
+    except KeyError as error:
+        raise ValueError(
+            f'checkpoint={location}: the catalogue has no {error}; give a name that it has, a path '
+            'or a URL'
+        ) from error
 
 
 def _fetch(url: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import argparse
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor
@@ -47,11 +48,12 @@ def _classifier(source: str, converted: Converted) -> dict[str, Tensor]:
 
 def _save(content: dict, out: Path) -> None:
     """Writes beside the target first: what was there stays until all is written."""
-    part = out.with_name(f'{out.name}.part')
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(content, part)
-        os.replace(part, out)
+        # a folder of its own: no file of the user can have the temporary name
+        with TemporaryDirectory(prefix=f'.{out.name}.', dir=out.parent) as folder:
+            part = Path(folder) / out.name
+            torch.save(content, part)
+            os.replace(part, out)
     except (OSError, RuntimeError) as error:
-        part.unlink(missing_ok=True)
         raise UsageError(f'OUT={out}: cannot be written ({error})') from error

@@ -1,6 +1,7 @@
 """Learning rates that fall from the head to the patch embedding, for any model with a backbone."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,7 +31,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         paramwise_cfg: mmengine's, and ``layer_decay_rate`` (or ``decay_rate``), in (0, 1].
 
     Raises:
-        ValueError: If the rate is missing or out of range.
+        ValueError: If the rate is missing or out of range, or the optimizer has no ``lr``.
 
     Example:
         >>> optim_wrapper = dict(
@@ -59,25 +60,33 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             **kwargs: What mmengine's recursion hands on.
 
         Raises:
-            ValueError: If the model has no backbone that tells the depth of a parameter.
+            ValueError: If the model has no backbone that tells the depth of a parameter, or a
+                parameter stands under two names and ``bypass_duplicate`` is not set.
         """
-        super().add_params(params, module, prefix=prefix, **kwargs)
         if prefix:
+            super().add_params(params, module, prefix=prefix, **kwargs)
             return
         depth, backbone_prefix = _depth_of(module)
         names = {id(p): name for name, p in module.named_parameters()}
         self._report_unmatched(names.values())
+        super().add_params(params, module, prefix=prefix, **kwargs)
+        _refuse_shared(params, names)
         for group in params:
             # mmengine makes one group a parameter
             layer, layers = depth(names[id(group['params'][0])], backbone_prefix)
-            scale = self.rate ** (layers - 1 - layer)
-            group['lr'] = group.get('lr', self.base_lr) * scale
-            group['lr_scale'] = scale
+            self._scale(group, self.rate ** (layers - 1 - layer))
         params[:] = _merged(params)
 
+    def _scale(self, group: dict, scale: float) -> None:
+        # what mmengine leaves to the optimizer's defaults is spelled out: equal groups look equal
+        group['lr'] = group.get('lr', self.base_lr) * scale
+        group['lr_scale'] = scale
+        if self.base_wd is not None:
+            group.setdefault('weight_decay', self.base_wd)
+
     def _report_unmatched(self, names: Iterable[str]) -> None:
-        # mmengine looks for a key behind the dot, too
-        names = [f'.{name}' for name in names]
+        # as mmengine spells names: a dot stands before parameters of the model itself, only
+        names = [name if '.' in name else f'.{name}' for name in names]
         keys = self.paramwise_cfg.get('custom_keys', {})
         unmatched = [key for key in keys if not any(key in name for name in names)]
         if unmatched:
@@ -92,27 +101,38 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 def _rate(settings: dict) -> float:
     """The rate, under either of its names."""
     given = {key: settings[key] for key in RATE_KEYS if key in settings}
+    for key, rate in given.items():
+        if not isinstance(rate, int | float) or not 0 < rate <= 1:
+            raise ValueError(
+                f'paramwise_cfg.{key}={rate!r}: give a rate in (0, 1]; 1 decays nothing'
+            )
     if len(set(given.values())) != 1:
         found = ', '.join(f'{key}={value}' for key, value in given.items()) or 'none'
         raise ValueError(f'paramwise_cfg: give one layer_decay_rate, such as 0.8; found {found}')
-    ((key, rate), *_) = given.items()
-    if not 0 < rate <= 1:
-        raise ValueError(f'paramwise_cfg.{key}={rate}: give a rate in (0, 1]; 1 decays nothing')
-    return rate
+    return next(iter(given.values()))
 
 
 def _depth_of(model: nn.Module) -> tuple[Depth, str]:
     """The function that tells depths, and the prefix of its names."""
     backbone = getattr(model, 'backbone', None)
-    if hasattr(backbone, 'get_layer_depth'):
-        return backbone.get_layer_depth, 'backbone.'
-    if hasattr(model, 'get_layer_depth'):
-        return model.get_layer_depth, ''
-    owner = type(backbone if backbone is not None else model).__name__
-    raise ValueError(
-        f'{owner} has no get_layer_depth(name, prefix), which layer-wise rates need; choose a '
-        "backbone that has it, or mmengine's DefaultOptimWrapperConstructor"
-    )
+    owner, prefix = (model, '') if backbone is None else (backbone, 'backbone.')
+    if not hasattr(owner, 'get_layer_depth'):
+        raise ValueError(
+            f'{type(owner).__name__} has no get_layer_depth(name, prefix), which layer-wise rates '
+            "need; choose a backbone that has it, or mmengine's DefaultOptimWrapperConstructor"
+        )
+    return owner.get_layer_depth, prefix
+
+
+def _refuse_shared(groups: list[dict], names: dict[int, str]) -> None:
+    """Refuses what torch does: joined in one group, it would only warn and step twice."""
+    counts = Counter(id(group['params'][0]) for group in groups)
+    shared = [names[key] for key, count in counts.items() if count > 1]
+    if shared:
+        raise ValueError(
+            f'{", ".join(shared)}: in the model under more than one name; set '
+            'paramwise_cfg.bypass_duplicate=True to optimize it once, by its first name'
+        )
 
 
 def _merged(groups: list[dict]) -> list[dict]:

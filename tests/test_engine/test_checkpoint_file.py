@@ -109,3 +109,8 @@ def test_cached_address_is_read_without_a_network(tmp_path, monkeypatch):
     (tmp_path / 'checkpoints').mkdir()
     torch.save({'a': torch.ones(1)}, tmp_path / 'checkpoints' / 'w.pth')
     assert read_checkpoint('https://x.invalid/w.pth')['a'] == 1
+
+
+def test_unknown_name_of_a_catalogue():
+    with pytest.raises(ValueError, match="torchvision://foo: the catalogue has no 'foo'"):
+        read_checkpoint('torchvision://foo')

@@ -5,8 +5,10 @@ from unittest import mock
 
 import mmpretrain.models.backbones
 import pytest
+import timm
 import torch
 import torch.nn as nn
+from mmdet.models.backbones import SwinTransformer
 from mmengine.logging import MMLogger
 from mmengine.model.weight_init import PretrainedInit
 from mmengine.registry import MODELS
@@ -186,6 +188,55 @@ def test_begins_as_the_plain_network(tmp_path, log, case):
     other = initialised(name, **changes, **pretrained(file)).eval()
     assert not torch.allclose(other(x)[-1], plain(x)[-1], atol=1e-3)
     assert "begin='plain' would start gates and augmented paths without effect" in log.text
+
+
+def mmdet_swin():
+    """Swin of mmdet at the size of our nano."""
+    return SwinTransformer(embed_dims=48, depths=(2, 2, 2, 2))
+
+
+def mmpretrain_mvit():
+    """MViTv2 of mmpretrain at the size of our nano; more outputs would change its last one."""
+    arch = {'embed_dims': 48, 'num_layers': 6, 'num_heads': 1, 'downscale_indices': [1, 3, 5]}
+    return mmpretrain.models.backbones.MViT(arch, img_size=64)
+
+
+class TimmViT(timm.models.vision_transformer.VisionTransformer):
+    """ViT of timm at the size of our nano, which gives the patches' map as backbones do."""
+
+    def __init__(self, class_token):
+        size = {'img_size': 64, 'embed_dim': 96, 'depth': 4, 'num_heads': 3}
+        super().__init__(**size, class_token=class_token, global_pool='token' * class_token)
+
+    def forward(self, x):
+        patches = self.forward_features(x)[:, self.num_prefix_tokens :]
+        return (patches.transpose(1, 2).unflatten(2, (4, 4)),)
+
+
+# networks of others, ours that begins as they are, and the image's side
+FOREIGN = {
+    # every map is larger than a window: mmdet shifts smaller ones, the authors do not
+    'ReSwin': (mmdet_swin, {'alpha_mode': 'shared'}, 256),
+    'AugSwin': (mmdet_swin, {'scale': 1.0}, 256),
+    'ReMViTv2': (mmpretrain_mvit, {'img_size': 64, 'out_indices': (3,)}, 64),
+    'ReViT': (lambda: TimmViT(class_token=False), {'img_size': 64}, 64),
+    'AugViT': (lambda: TimmViT(class_token=True), {'img_size': 64, 'scale': 1.0}, 64),
+}
+
+
+@pytest.mark.parametrize('name', FOREIGN)
+def test_begins_as_the_plain_network_of_others(tmp_path, name):
+    make, changes, side = FOREIGN[name]
+    plain = randomise(make())
+    file = saved(tmp_path, {'state_dict': plain.state_dict()})
+    model = initialised(name, **changes, **pretrained(file, begin='plain')).eval()
+    other = initialised(name, **changes, **pretrained(file)).eval()
+    x = torch.randn(1, 3, side, side)
+    with torch.no_grad():
+        expected = plain(x)
+        for ours, theirs in zip(model(x), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+        assert not torch.allclose(other(x)[-1], expected[-1], atol=1e-3)
 
 
 def test_what_the_checkpoint_holds_is_not_reset(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import timm
 import torch
+from mmengine.model.weight_init import PretrainedInit
 from mmengine.registry import MODELS, DefaultScope
 from mmpretrain.models import build_classifier
 
@@ -47,6 +48,15 @@ def test_backbone_loads_under_each_scope(deit, tmp_path, scope, capsys):
     AugViT('nano', num_paths=0, img_size=64).load_state_dict(
         torch.load(init['checkpoint'], weights_only=True)['state_dict'], strict=True
     )
+
+
+def test_backbone_loads_through_mmengines_initialiser(deit, tmp_path):
+    file, theirs = deit
+    run(file, tmp_path / 'out.pth')
+    model = AugViT('nano', num_paths=0, img_size=64)
+    PretrainedInit(str(tmp_path / 'out.pth'))(model)
+    assert torch.equal(model.blocks[3].mlp.fc2.weight, theirs.blocks[3].mlp.fc2.weight)
+    assert torch.equal(model.cls_token, theirs.cls_token)
 
 
 def test_classifier_of_mmpretrain_computes_the_same(deit, tmp_path):
@@ -90,6 +100,18 @@ def test_what_was_there_stays_when_something_is_wrong(deit, tmp_path):
     with pytest.raises(UsageError, match='cut off'):
         run(tmp_path / 'cut.pth', out)
     assert out.read_text() == 'old'
+
+
+def test_no_other_file_is_touched(deit, tmp_path):
+    file, _ = deit
+    source = file.rename(tmp_path / 'out.pth.part')
+    before = source.read_bytes()
+    run(source, tmp_path / 'out.pth')
+    (tmp_path / 'folder').mkdir()
+    with pytest.raises(UsageError, match='cannot be written'):
+        run(source, tmp_path / 'folder')
+    assert source.read_bytes() == before
+    assert {f.name for f in tmp_path.iterdir()} == {'folder', 'out.pth', 'out.pth.part'}
 
 
 @pytest.mark.tools

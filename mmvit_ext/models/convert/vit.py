@@ -5,6 +5,7 @@ Sources: ADiko1997/ReViT (``model/revit_model.py``), huawei-noah/Efficient-AI-Ba
 and DeiT of mmpretrain.
 """
 
+import math
 import re
 
 import torch
@@ -32,6 +33,7 @@ def _is_openmmlab(state: State) -> bool:
 
 
 def _from_vit(state: State) -> dict[str, Tensor]:
+    _refuse_layer_scale(state)
     final = f'norm{last_stage(state, "blocks")}.'
     out = {}
     for key, value in state.items():
@@ -50,9 +52,22 @@ def _from_vit(state: State) -> dict[str, Tensor]:
     return {**out, **_augmented(state)}
 
 
+def _refuse_layer_scale(state: State) -> None:
+    """Weights that scale each branch would load, and compute something else."""
+    scales = [key for key in state if key.endswith(('.ls1.gamma', '.ls2.gamma'))]
+    if scales:
+        raise ValueError(
+            f'{scales[0]}, ...: weights with LayerScale, which these networks do not have; give a '
+            'checkpoint without it, such as DeiT or AugReg'
+        )
+
+
 def _positions(value: Tensor, state: State) -> dict[str, Tensor]:
     """Splits the table into the patches' grid and the class token's entry."""
     extra = ('cls_token' in state) + ('dist_token' in state)
+    if math.isqrt(value.shape[1]) ** 2 == value.shape[1]:
+        # a square table is for patches alone (timm's no_embed_class)
+        value = torch.cat([value.new_zeros(1, extra, value.shape[2]), value], dim=1)
     out = {'absolute_pos_embed': token_grid('pos_embed', value[:, extra:])}
     if 'cls_token' in state:
         out['cls_pos_embed'] = value[:, :1]
@@ -77,6 +92,8 @@ def _augmented(state: State) -> dict[str, Tensor]:
 
 def _from_openmmlab(state: State) -> dict[str, Tensor]:
     final = f'norm{last_stage(state, "layers")}.'
+    # ln2 stands behind pooling; it is the output norm only where there is no ln1 before that
+    norm = 'ln1.' if 'ln1.weight' in state else 'ln2.'
     names = {
         'layers.': 'blocks.',
         '.ln1.': '.norm1.',
@@ -92,7 +109,7 @@ def _from_openmmlab(state: State) -> dict[str, Tensor]:
             out.update(_positions(value, state))
         elif key.startswith('layers.'):
             out[rename(key, names)] = value
-        elif key.startswith(('ln1.', 'ln2.')):
+        elif key.startswith(norm):
             out[final + key.split('.')[-1]] = value
         else:
             out[rename(key, {'patch_embed.projection.': 'patch_embed.proj.'})] = value

@@ -46,10 +46,10 @@ def timm_vit(**kwargs):
     )
 
 
-def mm_vit():
+def mm_vit(**kwargs):
     """ViT of mmpretrain at the size of our nano, with the norms of DeiT."""
     arch = {'embed_dims': 96, 'num_layers': 4, 'num_heads': 3, 'feedforward_channels': 384}
-    return mmpretrain.models.backbones.VisionTransformer(arch, img_size=64)
+    return mmpretrain.models.backbones.VisionTransformer(arch, img_size=64, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,31 @@ def test_vit_of_mmpretrain_computes_the_same():
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(ours(x)[0], theirs(x)[0], atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize('final_norm, name, left', [(False, 'ln2', set()), (True, 'ln1', {'ln2'})])
+def test_output_norm_of_mmpretrain_is_the_one_before_pooling(final_norm, name, left):
+    theirs = randomise(mm_vit(out_type='avg_featmap', final_norm=final_norm))
+    ours = convert(theirs.state_dict()).backbone
+    assert torch.equal(ours['norm3.weight'], getattr(theirs, name).weight)
+    # what finds no place is passed on, for the loader to report
+    assert {key.split('.')[0] for key in ours if key.startswith('ln')} == left
+
+
+def test_class_token_without_a_position():
+    theirs = randomise(timm_vit(no_embed_class=True))
+    converted = convert(theirs.state_dict())
+    ours = AugViT('nano', num_paths=0, img_size=64, out_type='cls_token').eval()
+    ours.load_state_dict(converted.backbone, strict=True)
+    x = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        found = logits(ours(x)[0], converted.head)
+        torch.testing.assert_close(found, theirs(x), atol=1e-4, rtol=1e-4)
+
+
+def test_layer_scale_is_refused():
+    with pytest.raises(ValueError, match='blocks.0.ls1.gamma.*LayerScale'):
+        convert(timm_vit(init_values=0.1).state_dict())
 
 
 def test_distilled_deit_loses_its_second_token():

@@ -13,7 +13,7 @@ from mmvit_ext.models.layers import BlockCirculant
 from mmvit_ext.models.layers.circulant import FOURIER_FROM, real_dft
 
 # even and odd sides, side 1 (a dense matrix) and side 2 (no frequency between the ends)
-SHAPES = [(24, 48, 6), (20, 20, 5), (6, 4, 1), (8, 4, 2), (96, 96, 24)]
+SHAPES = [(24, 48, 6), (20, 20, 5), (6, 4, 1), (8, 4, 2), (96, 96, 24), (384, 768, 96)]
 
 
 def pair(shape):
