@@ -6,8 +6,11 @@ A config under any default scope (mmdet, mmseg, mmpretrain, ...) writes the scop
 
 from typing import Any
 
+from mmengine.registry import DATASETS as ROOT_DATASETS
+from mmengine.registry import HOOKS as ROOT_HOOKS
 from mmengine.registry import MODELS as ROOT_MODELS
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS as ROOT_OPTIM_WRAPPER_CONSTRUCTORS
+from mmengine.registry import TRANSFORMS as ROOT_TRANSFORMS
 from mmengine.registry import WEIGHT_INITIALIZERS as ROOT_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
 
@@ -46,4 +49,16 @@ OPTIM_WRAPPER_CONSTRUCTORS = NamingRegistry(
     parent=ROOT_OPTIM_WRAPPER_CONSTRUCTORS,
     scope='mmvit_ext',
     locations=['mmvit_ext.engine.layer_decay'],
+)
+HOOKS = NamingRegistry(
+    'hook', parent=ROOT_HOOKS, scope='mmvit_ext', locations=['mmvit_ext.engine.hooks']
+)
+DATASETS = NamingRegistry(
+    'dataset', parent=ROOT_DATASETS, scope='mmvit_ext', locations=['mmvit_ext.datasets.coco']
+)
+TRANSFORMS = NamingRegistry(
+    'transform',
+    parent=ROOT_TRANSFORMS,
+    scope='mmvit_ext',
+    locations=['mmvit_ext.datasets.transforms'],
 )

@@ -1,0 +1,1 @@
+"""Transforms that the configs use; importing this package registers them."""

@@ -1,0 +1,1 @@
+"""Hooks that the configs use; importing this package registers them."""
