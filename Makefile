@@ -3,23 +3,28 @@
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= requirements/constraints.txt
-# More arguments for the two commands that take them, such as PYTEST_ARGS='-m "not slow"'.
+# More arguments for the commands that take them, such as PYTEST_ARGS='-m "not slow"'.
 DEMO_ARGS ?=
+ABLATION_ARGS ?=
 PYTEST_ARGS ?=
 
 SET_UP = "$(PYTHON)" tools/set_up.py --venv "$(VENV)" --constraints "$(CONSTRAINTS)"
 RUN = "$(VENV)/bin/python"
 
-.PHONY: help demo test lint setup-demo setup-test
+.PHONY: help demo test ablation lint setup-demo setup-test
 
 help:
 	@echo 'make demo   install, then train, evaluate and predict on handwritten digits'
 	@echo 'make test   install, then lint and run all tests'
+	@echo 'make ablation  install, then train the miniature ablations: table in work_dirs/ablation'
 	@echo 'make lint   check style and formatting only'
 	@echo 'Variables:  PYTHON=$(PYTHON) VENV=$(VENV) CONSTRAINTS=$(CONSTRAINTS) DEMO_ARGS= PYTEST_ARGS='
 
 demo: setup-demo
 	$(RUN) tools/demo.py $(DEMO_ARGS)
+
+ablation: setup-demo
+	$(RUN) tools/ablation.py $(ABLATION_ARGS)
 
 test: lint
 	$(RUN) -m pytest $(PYTEST_ARGS)
@@ -27,6 +32,7 @@ test: lint
 lint: setup-test
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(RUN) tools/misc/write_ablations.py configs/ablations/table.json --check
 
 setup-demo:
 	@$(SET_UP) --for demo

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from mmengine.registry import DefaultScope
 
 import mmvit_ext  # noqa: F401  installs the stand-in before anything imports mmdet
 
@@ -16,3 +17,10 @@ def one_thread():
 def seeded():
     """Gives every test the same random numbers."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_scope_left():
+    """Takes back the default scope that a test's runner leaves behind."""
+    yield
+    DefaultScope._instance_dict.clear()

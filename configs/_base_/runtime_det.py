@@ -4,8 +4,10 @@ default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),
-    checkpoint=dict(type='CheckpointHook', interval=1, max_keep_ckpts=3),
+    checkpoint=dict(type='mmvit_ext.CheckpointHook', interval=1, max_keep_ckpts=3),
     sampler_seed=dict(type='DistSamplerSeedHook'),
+    iteration_seed=dict(type='mmvit_ext.IterationSeedHook'),
+    finite_loss=dict(type='mmvit_ext.FiniteLossHook'),
 )
 
 env_cfg = dict(

@@ -120,6 +120,49 @@ def flops_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def ablations_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/misc/write_ablations.py``."""
+    parser = argparse.ArgumentParser(
+        description="Writes the configs of the papers' ablations beside their table."
+    )
+    parser.add_argument('table', help='table of ablations, JSON')
+    parser.add_argument(
+        '--check', action='store_true', help='write nothing, fail where a config differs'
+    )
+    return parser
+
+
+def robustness_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/analysis_tools/robustness.py``."""
+    parser = argparse.ArgumentParser(
+        description='Tables the top-1 accuracy of a classifier on translated and shrunken images.'
+    )
+    parser.add_argument('config', help='config of mmpretrain')
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument(
+        '--shares',
+        nargs='+',
+        type=float,
+        default=[0.15, 0.3, 0.45, 0.6],
+        metavar='SHARE',
+        help='shares of the side to move and to shrink by, between 0 and 1',
+    )
+    parser.add_argument('--data-root', metavar='DIR', help='folder of the data set, of both models')
+    parser.add_argument(
+        '--out', default='work_dirs/robustness', metavar='DIR', help='folder to write to'
+    )
+    parser.add_argument(
+        '--limit', type=int, metavar='N', help='most images to classify, spread over the test set'
+    )
+    parser.add_argument(
+        '--second',
+        nargs=2,
+        metavar=('CONFIG', 'CHECKPOINT'),
+        help='another model, whose losses are compared with those of the first',
+    )
+    return parser
+
+
 def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Parses the command line and runs a tool; a :class:`UsageError` is shown as one line."""
     args = parser.parse_args()

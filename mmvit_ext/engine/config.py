@@ -11,8 +11,18 @@ from mmengine.registry import MODELS
 
 from .data_root import check_data, repoint
 from .errors import UsageError
+from .resume import latest_checkpoint, recorded_seed
 
 SCOPES = ('mmpretrain', 'mmdet', 'mmseg')
+# default hooks that mmengine registers by itself, and the only ones for which it takes None
+MMENGINE_HOOKS = (
+    'runtime_info',
+    'timer',
+    'sampler_seed',
+    'logger',
+    'param_scheduler',
+    'checkpoint',
+)
 
 
 def require_file(field: str, path: str) -> None:
@@ -59,6 +69,7 @@ def run_config(args: argparse.Namespace, dataloaders: tuple[str, ...]) -> Config
     cfg.launcher = args.launcher
     if args.cfg_options:
         cfg.merge_from_dict(args.cfg_options)
+    _drop_hooks(cfg)
     if args.data_root:
         repoint(cfg, args.data_root)
     if args.work_dir:
@@ -71,6 +82,13 @@ def run_config(args: argparse.Namespace, dataloaders: tuple[str, ...]) -> Config
         cfg.merge_from_dict({'env_cfg.dist_cfg.backend': 'gloo'})
     check_data(cfg, dataloaders)
     return cfg
+
+
+def _drop_hooks(cfg: Config) -> None:
+    """Lets ``default_hooks.NAME=None`` turn off any hook, not only those of mmengine."""
+    for name, hook in list((cfg.get('default_hooks') or {}).items()):
+        if hook is None and name not in MMENGINE_HOOKS:
+            del cfg.default_hooks[name]
 
 
 def apply_train_options(cfg: Config, args: argparse.Namespace) -> None:
@@ -99,13 +117,17 @@ def apply_train_options(cfg: Config, args: argparse.Namespace) -> None:
 def _resume(cfg: Config, checkpoint: str) -> None:
     cfg.resume = True
     if checkpoint == 'auto':
-        cfg.load_from = None
-        if not (Path(cfg.work_dir) / 'last_checkpoint').is_file():
+        cfg.load_from = latest_checkpoint(cfg.work_dir)
+        if cfg.load_from is None:
             print_log(f'--resume: no checkpoint in {cfg.work_dir} yet, starting anew', 'current')
     elif not Path(checkpoint).is_file():
         raise UsageError(f'--resume={checkpoint}: no such file; give a checkpoint, or no value')
     else:
         cfg.load_from = checkpoint
+    randomness = cfg.get('randomness') or {}
+    if cfg.load_from and randomness.get('seed') is None:
+        # the runner would find the seed itself, but only after the order of the data is drawn
+        cfg.randomness = {**randomness, 'seed': recorded_seed(cfg.load_from)}
 
 
 def check_channels(cfg: Config) -> None:

@@ -9,6 +9,8 @@ from .errors import UsageError
 
 DATALOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')
+# mmpretrain's data sets that fetch what is not there
+FETCHED = ('CIFAR10', 'CIFAR100', 'MNIST')
 DEMO = 'python tools/dataset_converters/make_digits.py DIR --layout {layout}'
 LAYOUTS = {
     'mmdet': 'coco --coco-names',
@@ -94,13 +96,13 @@ def check_data(cfg: Config, dataloaders: tuple[str, ...]) -> None:
 
 def _paths(dataset: ConfigDict) -> Iterator[tuple[str, Path]]:
     root = dataset.get('data_root') or ''
-    if '://' in root:
+    if '://' in root or str(dataset.get('type')).endswith(FETCHED):
         return
     if root:
         yield 'data_root', Path(root)
     if dataset.get('ann_file'):
         yield 'ann_file', Path(root, dataset.ann_file)
-    if dataset.get('split'):
+    if dataset.get('split') and str(dataset.get('type')).endswith('ImageNet'):
         yield 'split', Path(root, dataset.split)
     prefix = dataset.get('data_prefix') or {}
     prefixes = prefix if isinstance(prefix, dict) else {'': prefix}

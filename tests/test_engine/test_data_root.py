@@ -80,3 +80,20 @@ def test_missing_parts_are_found_one_by_one(tmp_path):
 def test_remote_data_are_not_looked_for():
     dataset = {'type': 'CocoDataset', 'data_root': 's3://bucket/coco', 'ann_file': 'a.json'}
     check_data(Config({'train_dataloader': {'dataset': dataset}}), LOADERS)
+
+
+def test_only_imagenet_names_a_folder_by_its_split(tmp_path):
+    for type_, missing in (('ImageNet', True), ('OxfordIIITPet', False)):
+        dataset = {'type': type_, 'data_root': str(tmp_path), 'split': 'trainval'}
+        cfg = Config({'default_scope': 'mmpretrain', 'train_dataloader': {'dataset': dataset}})
+        if missing:
+            with pytest.raises(UsageError, match='dataset.split: .*trainval does not exist'):
+                check_data(cfg, ('train_dataloader',))
+        else:
+            check_data(cfg, ('train_dataloader',))
+
+
+def test_data_sets_that_fetch_themselves_may_be_absent(tmp_path):
+    cfg = Config.fromfile('configs/revit/revit-b_8xb64_cifar100.py')
+    repoint(cfg, str(tmp_path / 'nowhere'))
+    check_data(cfg, LOADERS)

@@ -1,0 +1,14 @@
+# 160000 iterations of AdamW, linear decay after 1500 of warm-up; for 8 GPUs x 2 images
+_base_ = './adamw.py'
+
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=160000, val_interval=16000)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+
+optim_wrapper = dict(optimizer=dict(lr=6e-5, weight_decay=0.01))
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-6, by_epoch=False, begin=0, end=1500),
+    dict(type='PolyLR', power=1.0, begin=1500, end=160000, eta_min=0.0, by_epoch=False),
+]
+
+auto_scale_lr = dict(enable=False, base_batch_size=16)

@@ -1,0 +1,4 @@
+# Aug-ViT-S, matrices of 2 x 2 circulant blocks
+_base_ = '../augvit/augvit-s_8xb128_in1k.py'
+
+model = dict(backbone=dict(num_blocks=2))

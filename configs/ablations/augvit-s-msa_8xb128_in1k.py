@@ -1,0 +1,4 @@
+# Aug-ViT-S with augmented paths around msa alone
+_base_ = '../augvit/augvit-s_8xb128_in1k.py'
+
+model = dict(backbone=dict(where='msa'))

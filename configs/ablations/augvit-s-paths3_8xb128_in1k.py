@@ -1,0 +1,4 @@
+# Aug-ViT-S with 3 augmented paths
+_base_ = '../augvit/augvit-s_8xb128_in1k.py'
+
+model = dict(backbone=dict(num_paths=3))

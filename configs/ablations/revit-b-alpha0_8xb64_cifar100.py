@@ -1,0 +1,4 @@
+# ReViT-B with alpha fixed at 0 % on the small data sets
+_base_ = '../revit/revit-b_8xb64_cifar100.py'
+
+model = dict(backbone=dict(alpha=0.0, alpha_mode='fixed'))

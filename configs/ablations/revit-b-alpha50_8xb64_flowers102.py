@@ -1,0 +1,4 @@
+# ReViT-B with alpha fixed at 50 % on the small data sets
+_base_ = '../revit/revit-b_8xb64_flowers102.py'
+
+model = dict(backbone=dict(alpha=0.5, alpha_mode='fixed'))

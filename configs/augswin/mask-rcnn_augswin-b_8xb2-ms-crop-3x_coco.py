@@ -1,0 +1,4 @@
+# Mask R-CNN on Aug-Swin-B, 36 epochs
+_base_ = './mask-rcnn_augswin-t_8xb2-ms-crop-3x_coco.py'
+
+model = dict(backbone=dict(arch='base'), neck=dict(in_channels=[128, 256, 512, 1024]))

@@ -1,0 +1,14 @@
+# Aug-ViT-S fine-tuned on Flowers-102; give its ImageNet weights with model.backbone.init_cfg
+_base_ = [
+    '../_base_/models/classifier.py',
+    '../_base_/datasets/flowers102_224.py',
+    '../_base_/schedules/adamw_100e_transfer.py',
+    '../_base_/runtime_cls.py',
+]
+
+model = dict(
+    data_preprocessor=dict(num_classes=102),
+    backbone=dict(type='mmvit_ext.AugViT', arch='small', out_type='cls_token'),
+    neck=None,
+    head=dict(num_classes=102, in_channels=384),
+)

@@ -1,0 +1,21 @@
+# Mask R-CNN on MViTv2-T with its own recipe, 12 epochs
+_base_ = [
+    'mmdet::_base_/models/mask-rcnn_r50_fpn.py',
+    '../_base_/datasets/coco_instance_ms-crop480-800.py',
+    '../_base_/schedules/adamw_1x_det_mvitv2.py',
+    '../_base_/runtime_det.py',
+]
+
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='mmvit_ext.ReMViTv2',
+        arch='tiny',
+        window_size=56,
+        alpha=1.0,
+        alpha_mode='fixed',
+        drop_path_rate=0.1,
+    ),
+    neck=dict(in_channels=[96, 192, 384, 768]),
+)
+train_dataloader = dict(batch_size=8)

@@ -1,0 +1,4 @@
+# Mask R-CNN on Swin-T, 36 epochs: Aug-Swin-T without paths
+_base_ = '../augswin/mask-rcnn_augswin-t_8xb2-ms-crop-3x_coco.py'
+
+model = dict(backbone=dict(num_paths=0))

@@ -1,0 +1,4 @@
+# ViT-B fine-tuned on CIFAR-10: ReViT-B without residual attention
+_base_ = '../revit/revit-b_8xb64_cifar10.py'
+
+model = dict(backbone=dict(alpha=1.0, alpha_mode='fixed'))

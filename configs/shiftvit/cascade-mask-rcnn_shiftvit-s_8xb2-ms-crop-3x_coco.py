@@ -1,0 +1,4 @@
+# Cascade Mask R-CNN on Shift-S, 36 epochs
+_base_ = './cascade-mask-rcnn_shiftvit-t_8xb2-ms-crop-3x_coco.py'
+
+model = dict(backbone=dict(arch='small'))
