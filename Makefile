@@ -33,6 +33,7 @@ lint: setup-test
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) tools/misc/write_ablations.py configs/ablations/table.json --check
+	$(RUN) tools/misc/check_zoo.py
 
 setup-demo:
 	@$(SET_UP) --for demo

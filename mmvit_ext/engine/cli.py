@@ -51,7 +51,13 @@ def train_parser() -> argparse.ArgumentParser:
         metavar='CHECKPOINT',
         help='continue from this checkpoint, or from the latest one in the work dir',
     )
-    parser.add_argument('--amp', action='store_true', help='mixed precision (needs a GPU)')
+    parser.add_argument(
+        '--amp',
+        nargs='?',
+        const='fp16',
+        choices=['fp16', 'bf16'],
+        help='mixed precision (needs a GPU): fp16, the default, scales losses; bf16 need not',
+    )
     parser.add_argument(
         '--auto-scale-lr',
         action='store_true',
@@ -163,6 +169,56 @@ def robustness_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def data_parser(description: str) -> argparse.ArgumentParser:
+    """The arguments that the tools for data share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument('config', help='config of mmpretrain, mmdet or mmseg')
+    parser.add_argument(
+        '--data-root',
+        metavar='DIR',
+        help='folder of the data set: re-points every dataset and evaluator of the config',
+    )
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        metavar='KEY=VALUE',
+        help='settings to change, such as key="[a,b]"',
+    )
+    return parser
+
+
+def check_data_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/dataset_converters/check_data.py``."""
+    parser = data_parser('Checks that the data of a config are complete, and counts them.')
+    parser.add_argument(
+        '--decode', action='store_true', help='decode every image, not only read its header'
+    )
+    return parser
+
+
+def browse_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/analysis_tools/browse_dataset.py``."""
+    parser = data_parser('Draws samples of a data set, as a model gets them, into one picture.')
+    parser.add_argument('--out', default='samples.jpg', metavar='FILE', help='picture to write')
+    parser.add_argument(
+        '--split', choices=['train', 'val', 'test'], default='train', help='which of the data sets'
+    )
+    parser.add_argument('--number', type=int, default=16, metavar='N', help='most samples to draw')
+    parser.add_argument('--seed', type=int, default=0, help='seed of choice and augmentation')
+    return parser
+
+
+def zoo_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/misc/check_zoo.py``."""
+    parser = argparse.ArgumentParser(
+        description='Checks the metafiles of the model zoo and the pages made from them.'
+    )
+    parser.add_argument('--root', default='.', help='folder of model-index.yml')
+    parser.add_argument('--write', action='store_true', help='write the pages anew')
+    return parser
+
+
 def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
     """Parses the command line and runs a tool; a :class:`UsageError` is shown as one line."""
     args = parser.parse_args()
@@ -171,5 +227,7 @@ def run_tool(main: Callable[[argparse.Namespace], None], parser: argparse.Argume
     try:
         main(args)
     except UsageError as error:
-        print(f'error: {error}', file=sys.stderr)
+        # a data worker's error arrives with its traceback before the message
+        message = str(error).rstrip().rsplit('UsageError: ', 1)[-1]
+        print(f'error: {message}', file=sys.stderr)
         sys.exit(2)
