@@ -11,12 +11,13 @@ PYTEST_ARGS ?=
 SET_UP = "$(PYTHON)" tools/set_up.py --venv "$(VENV)" --constraints "$(CONSTRAINTS)"
 RUN = "$(VENV)/bin/python"
 
-.PHONY: help demo test ablation lint setup-demo setup-test
+.PHONY: help demo test ablation test-mim lint setup-demo setup-test
 
 help:
 	@echo 'make demo   install, then train, evaluate and predict on handwritten digits'
 	@echo 'make test   install, then lint and run all tests'
 	@echo 'make ablation  install, then train the miniature ablations: table in work_dirs/ablation'
+	@echo 'make test-mim  install, then try what the two mim clients do with this package'
 	@echo 'make lint   check style and formatting only'
 	@echo 'Variables:  PYTHON=$(PYTHON) VENV=$(VENV) CONSTRAINTS=$(CONSTRAINTS) DEMO_ARGS= PYTEST_ARGS='
 
@@ -25,6 +26,9 @@ demo: setup-demo
 
 ablation: setup-demo
 	$(RUN) tools/ablation.py $(ABLATION_ARGS)
+
+test-mim: setup-demo
+	$(RUN) tools/misc/test_mim.py
 
 test: lint
 	$(RUN) -m pytest $(PYTEST_ARGS)

@@ -37,7 +37,8 @@ class BuildWithMim(build_py):
     def run(self) -> None:
         """Builds as usual, then copies; an editable install has them in the repository already."""
         super().run()
-        if self.editable_mode:
+        # setuptools before 64 has no such mode, and its editable installs do not come here
+        if getattr(self, 'editable_mode', False):
             return
         target = Path(self.build_lib) / PACKAGE / '.mim'
         shutil.rmtree(target, ignore_errors=True)
