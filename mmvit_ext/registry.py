@@ -7,9 +7,11 @@ A config under any default scope (mmdet, mmseg, mmpretrain, ...) writes the scop
 from typing import Any
 
 from mmengine.registry import DATASETS as ROOT_DATASETS
+from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
 from mmengine.registry import HOOKS as ROOT_HOOKS
 from mmengine.registry import MODELS as ROOT_MODELS
 from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS as ROOT_OPTIM_WRAPPER_CONSTRUCTORS
+from mmengine.registry import STRATEGIES as ROOT_STRATEGIES
 from mmengine.registry import TRANSFORMS as ROOT_TRANSFORMS
 from mmengine.registry import WEIGHT_INITIALIZERS as ROOT_WEIGHT_INITIALIZERS
 from mmengine.registry import Registry
@@ -61,4 +63,10 @@ TRANSFORMS = NamingRegistry(
     parent=ROOT_TRANSFORMS,
     scope='mmvit_ext',
     locations=['mmvit_ext.datasets.transforms'],
+)
+FUNCTIONS = NamingRegistry(
+    'function', parent=ROOT_FUNCTIONS, scope='mmvit_ext', locations=['mmvit_ext.engine.fsdp']
+)
+STRATEGIES = NamingRegistry(
+    'strategy', parent=ROOT_STRATEGIES, scope='mmvit_ext', locations=['mmvit_ext.engine.fsdp']
 )

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from mmengine.registry import DefaultScope
+from mmengine.visualization import Visualizer
 
 import mmvit_ext  # noqa: F401  installs the stand-in before anything imports mmdet
 
@@ -19,8 +20,14 @@ def seeded():
     torch.manual_seed(0)
 
 
+def kinds(base):
+    """A class and all that derive from it."""
+    return [base, *(kind for derived in base.__subclasses__() for kind in kinds(derived))]
+
+
 @pytest.fixture(autouse=True)
-def no_scope_left():
-    """Takes back the default scope that a test's runner leaves behind."""
+def no_instances_left():
+    """Takes back what mmengine keeps in the process: a run's default scope and visualizer."""
     yield
-    DefaultScope._instance_dict.clear()
+    for kind in kinds(DefaultScope) + kinds(Visualizer):
+        kind._instance_dict.clear()

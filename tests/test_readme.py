@@ -29,6 +29,8 @@ SMALL = [
     'model.test_cfg.rpn.max_per_img=50',
     *(f'model.train_cfg.rcnn.{i}.sampler.num=16' for i in range(3)),
 ]
+# Too long for a test.
+BY_HAND = ['make ablation']
 # Run by CI itself or by the set-up before any test: the Makefile's targets, and installing.
 BY_CI = ['make demo', 'make test', 'pip install torch torchvision', 'pip install -e ".[onedl]"']
 
@@ -47,19 +49,27 @@ def run(command, cwd, *more):
 
 def test_no_command_is_left_out():
     tools = starting_with('python tools/')
-    assert sorted(tools + BY_CI) == sorted(COMMANDS)
-    assert len(tools) == 9
+    assert sorted(tools + BY_CI + BY_HAND) == sorted(COMMANDS)
+    assert len(tools) == 11
 
 
 def test_ci_runs_the_test_command():
     assert 'make test' in (ROOT / '.ci' / 'run').read_text().splitlines()
 
 
-def test_make_demo_calls_the_demo():
+@pytest.mark.parametrize(
+    ('target', 'script'),
+    [
+        ('demo', 'tools/demo.py'),
+        ('ablation', 'tools/ablation.py'),
+        ('test-mim', 'tools/misc/test_mim.py'),
+    ],
+)
+def test_targets_call_their_scripts(target, script):
     plan = subprocess.run(
-        ['make', '-n', 'demo'], cwd=ROOT, capture_output=True, text=True, check=True
+        ['make', '-n', target], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert 'tools/demo.py' in plan.stdout and 'set_up.py' in plan.stdout
+    assert script in plan.stdout and 'set_up.py' in plan.stdout and (ROOT / script).is_file()
 
 
 def scope_of(block):
@@ -134,6 +144,11 @@ def test_commands_of_the_tools_run(tmp_path):
     shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
     for command in starting_with('python tools/dataset_converters/make_digits.py'):
         run(command.replace('100', '3').replace('20', '3'), tmp_path)
+    for command in starting_with('python tools/dataset_converters/check_data.py'):
+        run(command, tmp_path)
+    for command in starting_with('python tools/analysis_tools/browse_dataset.py'):
+        run(command, tmp_path)
+    assert (tmp_path / 'samples.jpg').stat().st_size > 10000
     pretrained, plain = starting_with('python tools/train.py')
     run(plain, tmp_path, '--cfg-options', *SMALL)
     for command in starting_with('python tools/test.py') + starting_with('python tools/predict.py'):

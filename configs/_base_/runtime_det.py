@@ -8,6 +8,7 @@ default_hooks = dict(
     sampler_seed=dict(type='DistSamplerSeedHook'),
     iteration_seed=dict(type='mmvit_ext.IterationSeedHook'),
     finite_loss=dict(type='mmvit_ext.FiniteLossHook'),
+    label_range=dict(type='mmvit_ext.LabelRangeHook'),
 )
 
 env_cfg = dict(

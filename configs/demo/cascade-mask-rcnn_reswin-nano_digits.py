@@ -75,7 +75,7 @@ model = dict(
 
 # Scenes have one size: nothing is resized, and nothing flipped, since digits have a side.
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='mmvit_ext.LoadImageFromFile'),
     dict(type='LoadAnnotations', with_bbox=True, with_mask=True),
     dict(type='PackDetInputs'),
 ]

@@ -25,7 +25,7 @@ train_dataloader = dict(
         type='CustomDataset',
         data_root=data_root,
         data_prefix='train',
-        pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')],
+        pipeline=[dict(type='mmvit_ext.LoadImageFromFile'), dict(type='PackInputs')],
     ),
 )
 val_dataloader = dict(
@@ -37,7 +37,7 @@ val_dataloader = dict(
         type='CustomDataset',
         data_root=data_root,
         data_prefix='val',
-        pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')],
+        pipeline=[dict(type='mmvit_ext.LoadImageFromFile'), dict(type='PackInputs')],
     ),
 )
 test_dataloader = val_dataloader

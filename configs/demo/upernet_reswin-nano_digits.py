@@ -24,7 +24,7 @@ train_pipeline = [
     dict(type='PackSegInputs'),
 ]
 test_pipeline = [
-    dict(type='mmvit_ext.LoadImageFromFile'),
+    dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(160, 160), keep_ratio=True),
     dict(type='LoadAnnotations'),
     dict(type='PackSegInputs'),

@@ -13,7 +13,7 @@ model = dict(
         arch='tiny',
         alpha=0.5,
         drop_path_rate=0.2,
-        # ImageNet weights of ReSwin-T have no public address; point to yours:
+        # ImageNet weights: the authors link a page to fetch them from by hand; point to yours with
         # --cfg-options model.backbone.init_cfg.type=Pretrained model.backbone.init_cfg.checkpoint=X
     ),
     neck=dict(in_channels=[96, 192, 384, 768]),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 # How each kind of change is written in a pipeline, but for its share.
 KINDS: dict[str, dict[str, str]] = {

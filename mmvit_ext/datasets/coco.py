@@ -11,7 +11,7 @@ from mmdet.datasets import CocoDataset as MMDetCocoDataset
 from mmdet.datasets.api_wrappers import COCO
 from mmengine.logging import print_log
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import DATASETS
 
 from .coco_boxes import box_fault
@@ -32,6 +32,9 @@ class CocoDataset(MMDetCocoDataset):
       counts them by kind. ``filter_cfg.filter_empty_gt`` then leaves out images that have no other.
     - A box whose ``area`` is missing or 0 counts with width times height.
     - Annotations without ``segmentation`` do for pipelines that load no masks, and stop the others.
+
+    Attributes:
+        box_counts: Boxes of the wanted classes that were skipped or changed, by kind.
 
     Raises:
         UsageError: On wrong classes, an unreadable or empty file, or missing masks.
@@ -57,18 +60,19 @@ class CocoDataset(MMDetCocoDataset):
         Raises:
             UsageError: See the class.
         """
-        self._counts: Counter[str] = Counter()
+        self.box_counts: Counter[str] = Counter()
         self._wants_masks = any(
             getattr(transform, 'with_mask', False) for transform in self.pipeline.transforms
         )
         data_list = super().load_data_list()
-        line = _summary(self._counts)
+        line = describe_boxes(self.box_counts)
         if line:
             print_log(f'{self.ann_file}: {line}', 'current')
-        if self.test_mode and self._counts[NO_AREA]:
+        unmeasured = self.box_counts[NO_AREA]
+        if self.test_mode and unmeasured:
             print_log(
-                f"{self.ann_file}: {self._counts[NO_AREA]} boxes without area; COCO's evaluation "
-                'reads it: write width * height into the file',
+                f"{self.ann_file}: {unmeasured} boxes without area; COCO's evaluation reads it: "
+                'write width * height into the file',
                 'current',
                 level=logging.WARNING,
             )
@@ -110,13 +114,19 @@ class CocoDataset(MMDetCocoDataset):
 
     def _check_classes(self, coco: COCO) -> None:
         wanted = list(self.metainfo['classes'])
-        found = [category['name'] for category in coco.dataset.get('categories', ())]
+        found = [category.get('name') for category in coco.dataset.get('categories', ())]
         common = [name for name in found if name in wanted]
         if not common:
             raise UsageError(
                 f'metainfo.classes: wanted {_names(wanted)}, found {_names(found)} in '
                 f'{self.ann_file}; 0 of {len(coco.imgs)} images remain; set metainfo.classes to '
                 'names of the file'
+            )
+        doubled = sorted(name for name, n in Counter(common).items() if n > 1)
+        if doubled:
+            raise UsageError(
+                f'ann_file={self.ann_file}: several categories are named {_names(doubled)}; give '
+                'each its own name'
             )
         missing = [name for name in wanted if name not in found]
         if missing:
@@ -162,7 +172,7 @@ class CocoDataset(MMDetCocoDataset):
         """An annotation as mmdet can take it, or nothing."""
         fault = box_fault(ann.get('bbox'), width, height)
         if fault:
-            self._counts[fault] += 1
+            self.box_counts[fault] += 1
             return []
         if self._wants_masks and not ann.get('segmentation'):
             raise UsageError(
@@ -171,10 +181,10 @@ class CocoDataset(MMDetCocoDataset):
                 'LoadAnnotations, or leave the annotation out'
             )
         if ann.get('iscrowd'):
-            self._counts[CROWD] += 1
+            self.box_counts[CROWD] += 1
         if (ann.get('area') or 0) > 0:
             return [ann]
-        self._counts[NO_AREA] += 1
+        self.box_counts[NO_AREA] += 1
         return [{**ann, 'area': ann['bbox'][2] * ann['bbox'][3]}]
 
     def filter_data(self) -> list[dict]:
@@ -201,8 +211,15 @@ class CocoDataset(MMDetCocoDataset):
         return kept
 
 
-def _summary(counts: Counter[str]) -> str:
-    """One line about what was skipped or changed; empty where there is nothing to say."""
+def describe_boxes(counts: Counter[str]) -> str:
+    """One line about boxes that were skipped or changed.
+
+    Args:
+        counts: ``box_counts`` of a data set.
+
+    Returns:
+        The line; empty where there is nothing to say.
+    """
     skipped = {kind: n for kind, n in counts.items() if kind not in (CROWD, NO_AREA)}
     parts = []
     if skipped:

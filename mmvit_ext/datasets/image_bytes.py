@@ -1,4 +1,4 @@
-"""Image files that end too early, which decoders fill up in silence."""
+"""Image files that end too early, and files that do not decode."""
 
 from io import BytesIO
 
@@ -10,12 +10,11 @@ START_OF_SCAN = 0xDA
 def is_cut_off(data: bytes) -> bool:
     """Tells whether the content of a JPEG or PNG file ends before the image does.
 
-    OpenCV decodes such a file without an error: what is missing becomes grey or black. A complete
-    JPEG (ITU-T T.81) has an end-of-image marker behind its first scan - not before it, as a small
-    preview in the header has one of its own - and a complete PNG (ISO/IEC 15948) an IEND chunk.
-    Other bytes may follow. Only where the end is missing, Pillow has to decode the file, since some
-    writers leave out nothing but the marker. Damage in the middle of a file is not found, nor
-    anything in other formats.
+    Some decoders fill in what is missing, without an error: OpenCV's ``imread`` with grey. A
+    complete JPEG (ITU-T T.81) has an end-of-image marker behind its first scan - not before it, as
+    a small preview in the header has one of its own - and a complete PNG (ISO/IEC 15948) an IEND
+    chunk. Other bytes may follow. Damage in the middle of a file is not found, nor anything in
+    other formats.
 
     Args:
         data: The whole file.
@@ -24,12 +23,8 @@ def is_cut_off(data: bytes) -> bool:
         True if a part of the image is missing.
     """
     if data.startswith(JPEG_BEGIN):
-        ended = data.rfind(JPEG_END, _first_scan(data)) >= 0
-    elif data.startswith(PNG_BEGIN):
-        ended = data.rfind(PNG_END) >= 0
-    else:
-        return False
-    return not ended and decoding_error(data) is not None
+        return data.rfind(JPEG_END, _first_scan(data)) < 0
+    return data.startswith(PNG_BEGIN) and data.rfind(PNG_END) < 0
 
 
 def decoding_error(data: bytes) -> str | None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+from mmvit_ext.errors import UsageError
+
 from .config import require_file
-from .errors import UsageError
 
 WIDTH = 100
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mmengine.config import DictAction
 
-from .errors import UsageError
+from mmvit_ext.errors import UsageError
 
 
 def run_parser(description: str) -> argparse.ArgumentParser:

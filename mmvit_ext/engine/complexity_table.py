@@ -12,10 +12,10 @@ import torch.nn as nn
 from mmengine.registry import MODELS, init_default_scope
 
 from mmvit_ext.analysis import Complexity, count
+from mmvit_ext.errors import UsageError
 from mmvit_ext.models.layers import BlockCirculant
 
 from .config import read_config, require_file
-from .errors import UsageError
 
 UNITS = {'': 1, 'M': 1e6, 'G': 1e9}
 HEADER = """\

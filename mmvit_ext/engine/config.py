@@ -9,8 +9,9 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.registry import MODELS
 
+from mmvit_ext.errors import UsageError
+
 from .data_root import check_data, repoint
-from .errors import UsageError
 from .resume import latest_checkpoint, recorded_seed
 
 SCOPES = ('mmpretrain', 'mmdet', 'mmseg')
@@ -95,16 +96,13 @@ def apply_train_options(cfg: Config, args: argparse.Namespace) -> None:
     """Applies ``--resume``, ``--amp`` and ``--auto-scale-lr`` to a config, in place.
 
     Raises:
-        UsageError: If there is nothing to resume from, no GPU for mixed precision, or no base
-            batch size to scale from.
+        UsageError: If there is nothing to resume from, no GPU for this mixed precision, or no
+            base batch size to scale from.
     """
     if args.resume:
         _resume(cfg, args.resume)
     if args.amp:
-        if not torch.cuda.is_available():
-            raise UsageError('--amp: mixed precision training needs a GPU, and none is visible')
-        cfg.optim_wrapper.type = 'AmpOptimWrapper'
-        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+        _mix_precision(cfg, args.amp)
     if args.auto_scale_lr:
         if not cfg.get('auto_scale_lr', {}).get('base_batch_size'):
             raise UsageError(
@@ -112,6 +110,28 @@ def apply_train_options(cfg: Config, args: argparse.Namespace) -> None:
                 'its learning rate is for; set it with --cfg-options'
             )
         cfg.auto_scale_lr.enable = True
+
+
+def _mix_precision(cfg: Config, kind: str) -> None:
+    """Turns the optimizer wrapper to mixed precision; what else it is set to stays."""
+    if not torch.cuda.is_available():
+        raise UsageError(f'--amp={kind}: mixed precision training needs a GPU, and none is visible')
+    wrapper = cfg.optim_wrapper
+    wrapper.type = 'AmpOptimWrapper'
+    if kind == 'fp16':
+        wrapper.dtype = 'float16'
+        wrapper.setdefault('loss_scale', 'dynamic')
+        return
+    # torch.cuda.is_bf16_supported() also counts older GPUs, which emulate it slower than float32
+    if torch.version.hip is None and torch.cuda.get_device_capability()[0] < 8:
+        raise UsageError(
+            f'--amp=bf16: {torch.cuda.get_device_name()} has no bfloat16 arithmetic (compute '
+            'capability 8.0 or higher has); use --amp fp16'
+        )
+    wrapper.dtype = 'bfloat16'
+    # bfloat16 has the range of float32: nothing to scale; a scale of 1.0 would still wait for the
+    # device in each step, to look for overflows
+    wrapper.loss_scale = {'enabled': False}
 
 
 def _resume(cfg: Config, checkpoint: str) -> None:

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
+from mmvit_ext.errors import UsageError
 from mmvit_ext.models.convert import Converted, convert
 from mmvit_ext.version import __version__
 
 from .checkpoint_file import read_checkpoint
-from .errors import UsageError
 
 
 def convert_file(args: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmengine.config import Config, ConfigDict
 
-from .errors import UsageError
+from mmvit_ext.errors import UsageError
 
 DATALOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')

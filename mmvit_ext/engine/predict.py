@@ -17,9 +17,10 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import VISUALIZERS, init_default_scope
 
+from mmvit_ext.errors import UsageError
+
 from .checkpoint_file import trust_mmengine_checkpoints
 from .config import read_config, require_file
-from .errors import UsageError
 
 SUFFIXES = {'.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp'}
 
@@ -89,7 +90,16 @@ def find_pictures(source: str) -> list[Path]:
     return found
 
 
-def _visualizer(cfg: Config, dataset_meta: dict) -> Any:
+def build_visualizer(cfg: Config, dataset_meta: dict) -> Any:
+    """The visualizer of a config, which draws into memory only.
+
+    Args:
+        cfg: The config; its default scope is that of the package.
+        dataset_meta: The data set's ``metainfo``, so the names of the classes.
+
+    Returns:
+        The package's own visualizer.
+    """
     visualizer = VISUALIZERS.build({**cfg.visualizer, 'vis_backends': None})
     visualizer.dataset_meta = dataset_meta
     return visualizer
@@ -99,7 +109,7 @@ def _detector(cfg: Config, checkpoint: str, device: str, score: float) -> Predic
     from mmdet.apis import inference_detector, init_detector
 
     model = init_detector(cfg, checkpoint, device=device)
-    visualizer = _visualizer(cfg, model.dataset_meta)
+    visualizer = build_visualizer(cfg, model.dataset_meta)
     classes = model.dataset_meta['classes']
 
     def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
@@ -135,7 +145,7 @@ def _segmentor(cfg: Config, checkpoint: str, device: str, score: float) -> Predi
     # mmseg looks for it here, whatever the dataset's own pipeline is
     cfg.setdefault('test_pipeline', cfg.test_dataloader.dataset.pipeline)
     model = init_model(cfg, checkpoint, device=device)
-    visualizer = _visualizer(cfg, model.dataset_meta)
+    visualizer = build_visualizer(cfg, model.dataset_meta)
     classes = model.dataset_meta['classes']
 
     def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
@@ -152,7 +162,7 @@ def _classifier(cfg: Config, checkpoint: str, device: str, score: float) -> Pred
     from mmpretrain import ImageClassificationInferencer
 
     inferencer = ImageClassificationInferencer(cfg, pretrained=checkpoint, device=device)
-    visualizer = _visualizer(cfg, {'classes': inferencer.classes})
+    visualizer = build_visualizer(cfg, {'classes': inferencer.classes})
 
     def run(picture: Path, image: np.ndarray) -> tuple[dict, np.ndarray]:
         sample = inferencer(str(picture), return_datasamples=True)[0]

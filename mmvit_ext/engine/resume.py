@@ -10,8 +10,9 @@ from pathlib import Path
 
 from mmengine.logging import print_log
 
+from mmvit_ext.errors import UsageError
+
 from .checkpoint_file import read_checkpoint
-from .errors import UsageError
 
 # A step number in a checkpoint's name: epoch_12.pth, iter_16000.pth, or as filename_tmpl has it.
 NUMBERED = re.compile(r'(.*?)(\d+)(\D*)')

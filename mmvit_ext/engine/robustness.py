@@ -16,11 +16,11 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from mmvit_ext.analysis.robustness import Batches, Robustness, measure, page, record
 from mmvit_ext.analysis.robustness_plot import plot
+from mmvit_ext.errors import UsageError
 
 from .checkpoint_file import read_checkpoint
 from .config import read_config, require_file
 from .data_root import check_data, datasets_of, repoint
-from .errors import UsageError
 
 LOADER = 'test_dataloader'
 

@@ -7,7 +7,9 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from .checkpoint_file import trust_mmengine_checkpoints
+from .class_counts import check_classes
 from .config import apply_train_options, check_batch_norm, check_channels, require_file, run_config
+from .distributed import check_launcher, drop_sharding, leave_cpu, prepare_cpu
 
 
 def train(args: argparse.Namespace) -> None:
@@ -20,7 +22,9 @@ def train(args: argparse.Namespace) -> None:
     apply_train_options(cfg, args)
     check_channels(cfg)
     check_batch_norm(cfg)
+    check_classes(cfg)
     _build_runner(cfg).train()
+    leave_cpu()
 
 
 def test(args: argparse.Namespace) -> None:
@@ -31,14 +35,18 @@ def test(args: argparse.Namespace) -> None:
     """
     require_file('checkpoint', args.checkpoint)
     cfg = run_config(args, ('test_dataloader',))
+    drop_sharding(cfg)
     cfg.load_from = args.checkpoint
     # the checkpoint holds the backbone too: nothing needs to be fetched
     if 'backbone' in cfg.model:
         cfg.model.backbone.init_cfg = None
     _build_runner(cfg).test()
+    leave_cpu()
 
 
 def _build_runner(cfg) -> Runner:
+    check_launcher(cfg)
+    prepare_cpu(cfg)
     trust_mmengine_checkpoints()
     # Without a display OpenCV's and matplotlib's windows cannot open; no tool needs one.
     os.environ.setdefault('MPLBACKEND', 'Agg')

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from .errors import UsageError
+from mmvit_ext.errors import UsageError
 
 INDEX = 'model-index.yml'
 PAGE = Path('docs/model_zoo.md')
@@ -69,20 +69,35 @@ def read_zoo(root: Path) -> list[Family]:
         A family a metafile, in the index's order.
 
     Raises:
-        UsageError: If a file is missing or no YAML.
+        UsageError: If a file is missing or no YAML, or an entry lacks its name or parameters.
     """
     families = []
     for name in _read(root / INDEX).get('Import', []):
         content = _read(root / name)
-        families.append(
-            Family(Path(name), content.get('Collections', []), content.get('Models', []))
-        )
+        family = Family(Path(name), content.get('Collections', []), content.get('Models', []))
+        _require(family)
+        families.append(family)
     return families
+
+
+def _require(family: Family) -> None:
+    """Checks for what the pages cannot do without."""
+    for entry in (*family.collections, *family.models):
+        if 'Name' not in entry:
+            raise UsageError(f'{family.file}: an entry has no Name ({entry}); give it one')
+    for model in family.models:
+        if 'Parameters' not in model.get('Metadata', {}):
+            raise UsageError(f'{family.file}, {model["Name"]}: give Metadata.Parameters')
+        if model['Name'].split('_')[-1] not in KINDS:
+            raise UsageError(
+                f'{family.file}, {model["Name"]}: ends in no data set; choose from '
+                f'{", ".join(KINDS)}'
+            )
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return yaml.safe_load(file.read_text(encoding='utf-8'))
+        return yaml.safe_load(file.read_text(encoding='utf-8')) or {}
     except OSError as error:
         raise UsageError(
             f'{file}: {error.strerror}; write it, or leave it out of {INDEX}'

@@ -9,7 +9,7 @@ from mmengine.registry import TRANSFORMS
 
 from mmvit_ext.analysis.robustness import Robustness, measure, page, record, top1
 from mmvit_ext.analysis.robustness_plot import plot
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 SHARES = (0.15, 0.3, 0.45, 0.6)
 COLUMNS = (0, 3, 6, 9)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mmvit_ext.engine.ablation_configs import ablation_configs, write_ablations
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 ROW = {
     'about': 'Share {share} on {set}',

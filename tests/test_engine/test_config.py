@@ -5,6 +5,8 @@ import re
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.optim import build_optim_wrapper
 
 from mmvit_ext.engine.cli import train_parser
 from mmvit_ext.engine.config import (
@@ -14,7 +16,7 @@ from mmvit_ext.engine.config import (
     read_config,
     run_config,
 )
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 SEGMENTATION = 'configs/demo/upernet_reswin-nano_digits.py'
 DETECTION = 'configs/cascade_rcnn_reswin_t_coco.py'
@@ -130,3 +132,71 @@ def test_both_spellings_of_the_rank(flag):
 
 def test_help_is_free_of_what_mim_takes_as_a_sign():
     assert '--gpus' not in train_parser().format_help()
+
+
+def test_amp_takes_fp16_without_a_value_and_nothing_unknown(capsys):
+    assert options('c').amp is None
+    assert options('c', '--amp').amp == 'fp16'
+    assert options('c', '--amp', 'bf16').amp == 'bf16'
+    with pytest.raises(SystemExit):
+        options('c', '--amp', 'int8')
+    assert "invalid choice: 'int8'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Pretends that there is a GPU; call it with its compute capability."""
+
+    def pretend(major):
+        monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+        monkeypatch.setattr(torch.cuda, 'get_device_capability', lambda: (major, 0))
+        monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: 'Some GPU')
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    'kind, dtype, scale',
+    [('fp16', 'float16', 'dynamic'), ('bf16', 'bfloat16', {'enabled': False})],
+)
+def test_amp_sets_precision_and_scaling_and_nothing_else(gpu, kind, dtype, scale):
+    gpu(8)
+    cfg = Config({'optim_wrapper': {'type': 'OptimWrapper', 'optimizer': {'type': 'SGD'}}})
+    cfg.optim_wrapper.update(accumulative_counts=4, clip_grad={'max_norm': 5.0})
+    before = cfg.optim_wrapper.to_dict()
+    apply_train_options(cfg, options('c', '--amp', kind))
+    changed = {'type': 'AmpOptimWrapper', 'dtype': dtype, 'loss_scale': scale}
+    assert cfg.optim_wrapper.to_dict() == {**before, **changed}
+
+
+def test_a_loss_scale_of_the_config_stays_with_fp16(gpu):
+    gpu(7)
+    cfg = Config({'optim_wrapper': {'type': 'OptimWrapper', 'loss_scale': 512.0}})
+    apply_train_options(cfg, options('c', '--amp', 'fp16'))
+    assert cfg.optim_wrapper.loss_scale == 512.0
+
+
+def test_bf16_needs_a_gpu_that_computes_it(gpu):
+    gpu(7)
+    with pytest.raises(UsageError, match='--amp=bf16: Some GPU has no bfloat16.*--amp fp16'):
+        apply_train_options(Config({'optim_wrapper': {}}), options('c', '--amp', 'bf16'))
+
+
+def test_bf16_steps_without_scaling(gpu, monkeypatch):
+    gpu(8)
+    cfg = Config({'optim_wrapper': {'optimizer': {'type': 'SGD', 'lr': 0.5}}})
+    cfg.optim_wrapper.clip_grad = {'max_norm': 1.0}
+    apply_train_options(cfg, options('c', '--amp', 'bf16'))
+    # mmengine asks once more; autocast then takes the device it found at import, the CPU or a GPU
+    where = 'mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available'
+    monkeypatch.setattr(where, lambda: True)
+    device = get_device()
+    model = torch.nn.Linear(4, 2, bias=False, device=device)
+    start = model.weight.detach().clone()
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    with wrapper.optim_context(model):
+        out = model(torch.ones(3, 4, device=device))
+    assert out.dtype == torch.bfloat16
+    wrapper.update_params(out.float().sum())
+    # the gradient is 3 in all 8 places, its norm 3 * sqrt(8); clipped to 1, each is 1 / sqrt(8)
+    torch.testing.assert_close(start - model.weight.detach(), torch.full_like(start, 0.5 / 8**0.5))

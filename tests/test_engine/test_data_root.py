@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvit_ext.engine.data_root import check_data, repoint
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 DETECTION = 'configs/cascade_rcnn_reswin_t_coco.py'
 LOADERS = ('train_dataloader', 'val_dataloader')

@@ -14,9 +14,9 @@ from mmvit_ext.datasets import DigitSettings, make_digits
 from mmvit_ext.engine.checkpoint_file import read_checkpoint
 from mmvit_ext.engine.cli import train_parser
 from mmvit_ext.engine.config import apply_train_options, run_config
-from mmvit_ext.engine.errors import UsageError
 from mmvit_ext.engine.resume import latest_checkpoint, recorded_seed
 from mmvit_ext.engine.run import train
+from mmvit_ext.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,6 @@ from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 
 from mmvit_ext.engine.cli import robustness_parser
-from mmvit_ext.engine.errors import UsageError
 from mmvit_ext.engine.robustness import (
     check_shares,
     classifier_config,
@@ -20,6 +19,7 @@ from mmvit_ext.engine.robustness import (
     spread,
     test_set,
 )
+from mmvit_ext.errors import UsageError
 
 test_set.__test__ = False
 DETECTOR = 'configs/demo/cascade-mask-rcnn_reswin-nano_digits.py'

@@ -11,8 +11,8 @@ import yaml
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
-from mmvit_ext.engine.errors import UsageError
 from mmvit_ext.engine.zoo import check_zoo, pages, problems, read_zoo
+from mmvit_ext.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [model for family in read_zoo(ROOT) for model in family.models]
@@ -159,3 +159,15 @@ def test_a_missing_metafile_is_named(tmp_path):
     (tmp_path / 'model-index.yml').write_text('Import:\n  - configs/net/metafile.yml\n')
     with pytest.raises(UsageError, match='net/metafile.yml: No such file'):
         read_zoo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'Metadata': {'FLOPs': 1}}, 'net-t_1xb2_in1k: give Metadata.Parameters'),
+        ({'Name': 'net-t_1xb2_mnist'}, 'net-t_1xb2_mnist: ends in no data set'),
+    ],
+)
+def test_an_entry_without_what_the_pages_need_is_named(zoo, change, message):
+    with pytest.raises(UsageError, match=message):
+        read_zoo(zoo(**change))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,10 @@ def test_build_holds_what_mim_looks_for(tmp_path):
     package = tmp_path / 'lib' / 'mmvit_ext'
     assert (package / 'version.py').is_file()
     assert (package / '.mim' / 'tools' / 'set_up.py').is_file()
-    assert (package / '.mim' / 'configs').is_dir()
+    families = yaml.safe_load((package / '.mim' / 'model-index.yml').read_text())['Import']
+    shipped = {path.relative_to(ROOT).as_posix() for path in ROOT.glob('configs/*/metafile.yml')}
+    assert set(families) == shipped
+    assert all((package / '.mim' / family).is_file() for family in families)
     assert not list(package.rglob('__pycache__'))
 
 

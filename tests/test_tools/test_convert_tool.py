@@ -13,7 +13,7 @@ from mmpretrain.models import build_classifier
 
 from mmvit_ext.engine.cli import convert_parser
 from mmvit_ext.engine.convert_file import convert_file
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 from mmvit_ext.models import AugViT
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'model_converters' / 'convert.py'

@@ -17,7 +17,7 @@ from mmvit_ext.engine.complexity_table import (
     read_table,
     table_page,
 )
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 DOCS = Path(__file__).parents[2] / 'docs'
 CONFIGS = Path(__file__).parents[2] / 'configs' / 'demo'

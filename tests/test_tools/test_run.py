@@ -15,10 +15,10 @@ from mmengine.config import Config
 
 from mmvit_ext.engine import cli
 from mmvit_ext.engine.cli import predict_parser, train_parser
-from mmvit_ext.engine.errors import UsageError
 from mmvit_ext.engine.predict import find_pictures, predict
 from mmvit_ext.engine.run import test as run_test
 from mmvit_ext.engine.run import train
+from mmvit_ext.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 DETECTOR = 'configs/demo/cascade-mask-rcnn_reswin-nano_digits.py'

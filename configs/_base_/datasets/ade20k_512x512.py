@@ -11,7 +11,8 @@ train_pipeline = [
     dict(type='PackSegInputs'),
 ]
 test_pipeline = [
-    dict(type='mmvit_ext.LoadImageFromFile'),
+    # mmseg's inferencer knows the loader by this name
+    dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(2048, 512), keep_ratio=True),
     # the labels are not resized: scores are
     dict(type='LoadAnnotations', reduce_zero_label=True),

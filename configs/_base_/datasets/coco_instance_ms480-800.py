@@ -2,7 +2,7 @@
 data_root = 'data/coco/'
 
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='mmvit_ext.LoadImageFromFile'),
     dict(type='LoadAnnotations', with_bbox=True, with_mask=True),
     dict(
         type='RandomChoiceResize',
@@ -29,7 +29,7 @@ train_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=True),
     batch_sampler=dict(type='AspectRatioBatchSampler'),
     dataset=dict(
-        type='CocoDataset',
+        type='mmvit_ext.CocoDataset',
         data_root=data_root,
         ann_file='annotations/instances_train2017.json',
         data_prefix=dict(img='train2017/'),
@@ -44,7 +44,7 @@ val_dataloader = dict(
     drop_last=False,
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
-        type='CocoDataset',
+        type='mmvit_ext.CocoDataset',
         data_root=data_root,
         ann_file='annotations/instances_val2017.json',
         data_prefix=dict(img='val2017/'),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 
 def blank_like(image: np.ndarray, fill: float | Sequence[float]) -> np.ndarray:

@@ -9,7 +9,7 @@ from mmcv.transforms import LoadImageFromFile as MMCVLoadImageFromFile
 from mmengine import fileio
 from mmengine.logging import print_log
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import TRANSFORMS
 
 from ..image_bytes import is_cut_off
@@ -22,16 +22,16 @@ class LoadImageFromFile(MMCVLoadImageFromFile):
     """mmcv's transform, which mmdet, mmseg and mmpretrain share, with a say on broken files.
 
     A file that is missing, empty, not decodable or cut off (see
-    :func:`mmvit_ext.datasets.image_bytes.is_cut_off`; OpenCV fills up the latter with grey) stops
-    the run, or is skipped: the data set then draws another image, and one line warns of each file,
-    once in every worker. mmengine skips nothing in test mode, so ``'skip'`` is for training.
+    :func:`mmvit_ext.datasets.image_bytes.is_cut_off`) stops the run, or is skipped: the data set
+    then draws another image, and one line warns of each file, once in every worker. mmengine skips
+    nothing in test mode, so ``'skip'`` is for training.
 
     An image that is in the results already, without ``img_path``, is left alone: mmpretrain's
     inferencer loads it by itself and takes only transforms of mmcv's name out of the pipeline.
 
     Args:
         *args: As for mmcv's transform, so ``to_float32``, ``color_type``, ``imdecode_backend``.
-        on_error: ``'stop'`` raises, ``'skip'`` warns. mmcv's ``ignore_empty=True`` means ``'skip'``.
+        on_error: ``'stop'`` raises, ``'skip'`` warns, and so does mmcv's ``ignore_empty=True``.
         **kwargs: As for mmcv's transform, so ``backend_args`` and others.
 
     Raises:

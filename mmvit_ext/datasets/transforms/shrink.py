@@ -6,7 +6,7 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 from PIL import Image
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import TRANSFORMS
 
 from .canvas import blank_like

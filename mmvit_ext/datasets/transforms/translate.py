@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mmcv.transforms import BaseTransform
 
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import TRANSFORMS
 
 from .canvas import blank_like

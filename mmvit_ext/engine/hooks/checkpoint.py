@@ -11,9 +11,8 @@ from mmengine.dist import is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook as MMEngineCheckpointHook
 
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import HOOKS
-
-from ..errors import UsageError
 
 BACKEND = 'mmvit_ext.careful'
 # ends no name that a run or a user would take for a checkpoint

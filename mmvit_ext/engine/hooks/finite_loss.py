@@ -7,9 +7,10 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 
+from mmvit_ext.errors import UsageError
 from mmvit_ext.registry import HOOKS
 
-from ..errors import UsageError
+from ..distributed import SHARDED_NAME
 
 
 @HOOKS.register_module()
@@ -77,7 +78,7 @@ class FiniteLossHook(Hook):
         """
         model = runner.model.module if is_model_wrapper(runner.model) else runner.model
         # parameters only: a buffer may hold -inf on purpose, as masks do
-        parameters = {name for name, _ in model.named_parameters()}
+        parameters = {name.replace(SHARDED_NAME, '') for name, _ in model.named_parameters()}
         bad = [
             name
             for name, value in checkpoint.get('state_dict', {}).items()

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from mmvit_ext.datasets.transforms.canvas import blank_like
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 IMAGE = np.ones((2, 3, 3), np.uint8)
 

@@ -6,7 +6,7 @@ from mmengine.registry import TRANSFORMS
 from PIL import Image
 
 from mmvit_ext.datasets.transforms import Shrink
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 
 def picture(height, width, *channels, dtype=np.uint8):

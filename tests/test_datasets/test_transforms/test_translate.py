@@ -6,7 +6,7 @@ import pytest
 from mmengine.registry import TRANSFORMS
 
 from mmvit_ext.datasets.transforms import Translate
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 
 def picture(height, width, *channels, dtype=np.uint8):

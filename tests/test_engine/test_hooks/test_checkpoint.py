@@ -10,9 +10,9 @@ from mmengine.fileio import LocalBackend
 from mmengine.hooks import CheckpointHook as MMEngineCheckpointHook
 from mmengine.runner import FlexibleRunner
 
-from mmvit_ext.engine.errors import UsageError
 from mmvit_ext.engine.hooks import checkpoint
 from mmvit_ext.engine.resume import latest_checkpoint
+from mmvit_ext.errors import UsageError
 
 
 class Interrupted:

@@ -5,7 +5,7 @@ import torch
 
 from mmvit_ext.engine.cli import train_parser
 from mmvit_ext.engine.config import run_config
-from mmvit_ext.engine.errors import UsageError
+from mmvit_ext.errors import UsageError
 
 HOOKS = {'finite_loss': dict(type='mmvit_ext.FiniteLossHook')}
 

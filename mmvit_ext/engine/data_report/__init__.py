@@ -1,0 +1,1 @@
+"""What a data set on the disk holds, and what is wrong with it."""
