@@ -1,10 +1,14 @@
 """A loss or weights that are not finite stop a run while its checkpoints are still good."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+import torch.nn as nn
 
 from mmvit_ext.engine.cli import train_parser
 from mmvit_ext.engine.config import run_config
+from mmvit_ext.engine.hooks.finite_loss import FiniteLossHook
 from mmvit_ext.errors import UsageError
 
 HOOKS = {'finite_loss': dict(type='mmvit_ext.FiniteLossHook')}
@@ -82,3 +86,14 @@ def test_run_goes_on_without_the_hook(toy):
     runner = spoiled(toy, 2, torch.nan, epochs=1, hooks={})
     runner.train()
     assert runner.iter == 5
+
+
+def test_sharded_weights_are_looked_at_under_their_plain_names():
+    """FullyShardedDataParallel puts a name of its own between those of its modules."""
+    block = nn.Module()
+    block._fsdp_wrapped_module = nn.Linear(2, 2)
+    runner = SimpleNamespace(model=nn.ModuleDict({'block': block}))
+    state = {'block.weight': torch.tensor([1.0, torch.nan]), 'block.bias': torch.zeros(2)}
+    checkpoint = {'state_dict': state, 'meta': {'iter': 7}}
+    with pytest.raises(UsageError, match='after iteration 7: block.weight; they are not saved'):
+        FiniteLossHook().before_save_checkpoint(runner, checkpoint)
