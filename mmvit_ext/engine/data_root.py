@@ -9,6 +9,7 @@ from mmvit_ext.errors import UsageError
 
 DATALOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 EVALUATORS = ('val_evaluator', 'test_evaluator')
+IMAGENET_CLASSES = 1000
 # mmpretrain's data sets that fetch what is not there
 FETCHED = ('CIFAR10', 'CIFAR100', 'MNIST')
 DEMO = 'python tools/dataset_converters/make_digits.py DIR --layout {layout}'
@@ -85,13 +86,33 @@ def check_data(cfg: Config, dataloaders: tuple[str, ...]) -> None:
         dataloaders: Which of its dataloaders are about to be used.
 
     Raises:
-        UsageError: Names the first missing path, its field, and how to get data.
+        UsageError: Names the first missing path, its field, and how to get data; or a folder of
+            ImageNet that has another number of classes.
     """
     for loader in dataloaders:
         for field, dataset in datasets_of(cfg, loader):
             for key, path in _paths(dataset):
                 if not path.exists():
                     raise UsageError(_missing(f'{field}.{key}', path, cfg.get('default_scope')))
+            if _is_imagenet(dataset) and dataset.get('split') and not dataset.get('ann_file'):
+                _check_folders(field, dataset)
+
+
+def _is_imagenet(dataset: ConfigDict) -> bool:
+    return str(dataset.get('type')).endswith('ImageNet')
+
+
+def _check_folders(field: str, dataset: ConfigDict) -> None:
+    """Counts the folders of the classes; mmpretrain only asserts that they are as many."""
+    split = Path(dataset.get('data_root') or '', dataset.split)
+    found = sum(path.is_dir() for path in split.iterdir())
+    wanted = len((dataset.get('metainfo') or {}).get('classes') or range(IMAGENET_CLASSES))
+    # without folders, the labels are in meta/<split>.txt
+    if found not in (0, wanted):
+        raise UsageError(
+            f'{field}: {split.absolute()} has folders of {found} classes, not {wanted}; set '
+            f"{field}.metainfo.classes to the folders' names, in order, and the head's num_classes"
+        )
 
 
 def _paths(dataset: ConfigDict) -> Iterator[tuple[str, Path]]:
@@ -102,7 +123,7 @@ def _paths(dataset: ConfigDict) -> Iterator[tuple[str, Path]]:
         yield 'data_root', Path(root)
     if dataset.get('ann_file'):
         yield 'ann_file', Path(root, dataset.ann_file)
-    if dataset.get('split') and str(dataset.get('type')).endswith('ImageNet'):
+    if dataset.get('split') and _is_imagenet(dataset):
         yield 'split', Path(root, dataset.split)
     prefix = dataset.get('data_prefix') or {}
     prefixes = prefix if isinstance(prefix, dict) else {'': prefix}

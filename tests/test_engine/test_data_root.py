@@ -97,3 +97,20 @@ def test_data_sets_that_fetch_themselves_may_be_absent(tmp_path):
     cfg = Config.fromfile('configs/revit/revit-b_8xb64_cifar100.py')
     repoint(cfg, str(tmp_path / 'nowhere'))
     check_data(cfg, LOADERS)
+
+
+@pytest.mark.parametrize(
+    ('folders', 'classes', 'fits'), [(2, None, False), (2, ['a', 'b'], True), (0, None, True)]
+)
+def test_folders_of_imagenet_are_counted(folders, classes, fits, tmp_path):
+    (tmp_path / 'train').mkdir()
+    for i in range(folders):
+        (tmp_path / 'train' / str(i)).mkdir()
+    dataset = {'type': 'ImageNet', 'data_root': str(tmp_path), 'split': 'train'}
+    dataset['metainfo'] = {'classes': classes}
+    cfg = Config({'default_scope': 'mmpretrain', 'train_dataloader': {'dataset': dataset}})
+    if fits:
+        check_data(cfg, ('train_dataloader',))
+    else:
+        with pytest.raises(UsageError, match='train has folders of 2 classes, not 1000; set train'):
+            check_data(cfg, ('train_dataloader',))
