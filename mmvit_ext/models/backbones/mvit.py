@@ -7,6 +7,7 @@ facebookresearch/mvit; of the windowed blocks: facebookresearch/detectron2
 (``modeling/backbone/mvit.py``).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,10 +22,17 @@ from mmvit_ext.registry import MODELS
 from ..layers import (
     Gates,
     Mlp,
+    Product,
     ResidualAttention,
+    ScoreFactors,
     ScoreGrid,
-    fit_scores,
+    Scores,
+    attend,
+    checked_form,
+    dense_scores,
+    fit_factors,
     full_precision,
+    in_factors,
     pad_to_multiple,
     resize_line,
     window_partition,
@@ -60,6 +68,19 @@ class BlockPlan:
     grid: tuple[int, int]
     mixes: bool = False
     hands_on: bool = False
+
+    def output_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of the block's output for those of its input, in tokens."""
+        return tuple(pooled_length(side, self.stride_q) for side in size)
+
+    def count_scores(self, size: tuple[int, int]) -> int:
+        """Scores of one image, over all heads, for an input of this height and width."""
+        if self.window:
+            windows = math.prod(pooled_length(side, self.window) for side in size)
+            inside = (self.window // self.stride_q * (self.window // self.stride_kv)) ** 2
+            return self.num_heads * windows * inside
+        keys = [pooled_length(side, self.stride_kv) for side in size]
+        return self.num_heads * math.prod(self.output_size(size)) * math.prod(keys)
 
 
 def pooled_length(length: int, stride: int) -> int:
@@ -107,39 +128,76 @@ class PoolingAttention(nn.Module):
         self,
         x: Tensor,
         residual: ResidualAttention | None = None,
-        carried: ScoreGrid | None = None,
-    ) -> tuple[Tensor, ScoreGrid | None]:
+        carried: Scores | None = None,
+        factored: bool = False,
+    ) -> tuple[Tensor, Scores | None]:
         """Attends.
 
         Args:
             x: (N, H, W, in_dim).
             residual: The gate; None where nothing is mixed.
-            carried: Scores of the block before, or None.
+            carried: Scores of the block before, or None; in factors only if the block before was
+                called so.
+            factored: Whether scores stay in factors, for memory.
 
         Returns:
             The output, (N, ceil(H / stride_q), ceil(W / stride_q), dim), and the scores to carry
-            on, in float32 at least; None if the next block takes none.
+            on, in float32 at least, or in factors; None if the next block takes none.
         """
         pooled, k, v = self._project(x)
         # each (B, heads, h, w, head_dim); B is N, or N * windows
         q = self._cut(pooled, self.window_q)
         k, v = self._cut(k, self.window_kv), self._cut(v, self.window_kv)
+        attend = self._attend_factored if factored else self._attend_dense
+        out, state = attend(q, k, v.flatten(2, 3), residual, carried)
+        out = self._join(out, tuple(q.shape[2:4]), tuple(pooled.shape[1:3])) + pooled
+        # (N * heads, h, w, head_dim) -> (N, h, w, heads * head_dim)
+        out = out.unflatten(0, (-1, self.num_heads)).permute(0, 2, 3, 1, 4).flatten(3)
+        return self.proj(out), state if self.hands_on else None
+
+    def _attend_dense(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        residual: ResidualAttention | None,
+        carried: Scores | None,
+    ) -> tuple[Tensor, ScoreGrid]:
+        """(B, heads, queries, head_dim) and the scores, one number a pair of tokens."""
         queries, keys = tuple(q.shape[2:4]), tuple(k.shape[2:4])
         # Scaling before the product keeps half precision from overflowing.
         scores = (q.flatten(2, 3) * self.scale) @ k.flatten(2, 3).transpose(-2, -1)
         scores = full_precision(scores)
         if residual is not None and carried is not None:
-            scores = residual(scores, fit_scores(carried, self.num_heads, queries, keys))
+            scores = residual(scores, dense_scores(carried, self.num_heads, queries, keys))
         # the term is added in place: what is handed on without it needs its own tensor
         apart = self.hands_on and not self.carry_rel_pos
-        logits = self._add_position(scores.clone() if apart else scores, q, keys)
-        state = ScoreGrid(scores if apart else logits, queries, keys) if self.hands_on else None
-        # (B, heads, queries, head_dim)
-        out = logits.softmax(dim=-1).to(v.dtype) @ v.flatten(2, 3)
-        out = self._join(out, queries, tuple(pooled.shape[1:3])) + pooled
-        # (N * heads, h, w, head_dim) -> (N, h, w, heads * head_dim)
-        out = out.unflatten(0, (-1, self.num_heads)).permute(0, 2, 3, 1, 4).flatten(3)
-        return self.proj(out), state
+        # (B, heads, queries, keys) -> (B, heads, h, w, key rows, key columns)
+        logits = (scores.clone() if apart else scores).view(*q.shape[:4], *keys)
+        along_h, along_w = self._position_terms(q, keys)
+        logits = logits.add_(along_h[..., :, None]).add_(along_w[..., None, :]).view(scores.shape)
+        out = logits.softmax(dim=-1).to(v.dtype) @ v
+        return out, ScoreGrid(scores if apart else logits, queries, keys)
+
+    def _attend_factored(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        residual: ResidualAttention | None,
+        carried: ScoreFactors | None,
+    ) -> tuple[Tensor, ScoreFactors]:
+        """(B, heads, queries, head_dim) and the scores, in factors."""
+        queries, keys = tuple(q.shape[2:4]), tuple(k.shape[2:4])
+        own = Product(q.flatten(2, 3) * self.scale, k.flatten(2, 3), keys)
+        scores = ScoreFactors((own,), None, None, queries, keys)
+        if residual is not None and carried is not None:
+            fitted = fit_factors(carried, self.num_heads, queries, keys)
+            scores = residual.mix_factors(scores, fitted)
+        # (B, heads, h, w, cells) -> (B, heads, queries, cells)
+        along_h, along_w = (term.flatten(2, 3) for term in self._position_terms(q, keys))
+        logits = scores.plus(ScoreFactors((), along_h, along_w, queries, keys))
+        return attend(logits, v), logits if self.carry_rel_pos else scores
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Pooled queries, keys and values, each (N * heads, h, w, head_dim)."""
@@ -173,23 +231,23 @@ class PoolingAttention(nn.Module):
         x = x.unflatten(0, (-1, windows)).transpose(1, 2).flatten(0, 2)
         return window_reverse(x, self.window_q, h, w)[:, : size[0], : size[1]]
 
-    def _add_position(self, scores: Tensor, q: Tensor, keys: tuple[int, int]) -> Tensor:
-        """Adds the decomposed relative position term, in place.
+    def _position_terms(self, q: Tensor, keys: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """The decomposed relative position term: its parts by the key's row and column.
 
         Args:
-            scores: (B, heads, queries, keys).
             q: Pooled queries, unscaled, (B, heads, h, w, head_dim).
             keys: Height and width of the grid of keys.
+
+        Returns:
+            (B, heads, h, w, key rows) and (B, heads, h, w, key columns).
         """
         rows = relative_rows(self.rel_pos_h, q.shape[2], keys[0])
         columns = relative_rows(self.rel_pos_w, q.shape[3], keys[1])
         # (B, heads, h, w, head_dim) with (h, key rows, head_dim), (w, key columns, head_dim)
-        along_h = torch.einsum('bnhwc,hkc->bnhwk', q, rows)
-        along_w = torch.einsum('bnhwc,wkc->bnhwk', q, columns)
-        # (B, heads, queries, keys) -> (B, heads, h, w, key rows, key columns)
-        grid = scores.view(*q.shape[:4], *keys)
-        grid = grid.add_(along_h[..., :, None]).add_(along_w[..., None, :])
-        return grid.view(scores.shape)
+        return (
+            torch.einsum('bnhwc,hkc->bnhwk', q, rows),
+            torch.einsum('bnhwc,wkc->bnhwk', q, columns),
+        )
 
 
 def relative_rows(table: Tensor, queries: int, keys: int) -> Tensor:
@@ -280,21 +338,26 @@ class MViTBlock(nn.Module):
         self.proj = nn.Linear(plan.in_dim, plan.dim) if plan.in_dim != plan.dim else None
 
     def forward(
-        self, x: Tensor, carried: ScoreGrid | None, shared: ResidualAttention | None
-    ) -> tuple[Tensor, ScoreGrid | None]:
+        self,
+        x: Tensor,
+        carried: Scores | None,
+        shared: ResidualAttention | None,
+        factored: bool = False,
+    ) -> tuple[Tensor, Scores | None]:
         """Runs the block.
 
         Args:
             x: (N, H, W, in_dim).
             carried: Scores of the block before, or None.
             shared: The gate that all blocks share, or None.
+            factored: Whether scores stay in factors, for memory.
 
         Returns:
             The new map, (N, ceil(H / stride_q), ceil(W / stride_q), dim), and the mixed scores;
             None if the next block takes none.
         """
         normed = self.norm1(x)
-        out, state = self.attn(normed, self.residual or shared, carried)
+        out, state = self.attn(normed, self.residual or shared, carried, factored)
         skip = x if self.proj is None else self.proj(normed)
         skip = max_pool(skip) if self.strided else skip
         x = skip + self.drop_path(out)
@@ -350,6 +413,8 @@ class ReMViTv2(PyramidBackbone):
         alpha_bounded: Keeps a learnable alpha in (0, 1) through a sigmoid.
         carry_rel_pos: Whether carried scores hold the relative position term, as in the authors'
             code, or not, as in the paper's equation.
+        scores: 'dense' computes scores as a whole; 'factored' keeps them as products, exact in
+            memory that is linear in the pixels; 'auto' takes factors where scores are large.
         window_size: Side of a window in tokens of the first stage (detectron2: 56), a multiple of
             8; 0 for none.
         qkv_bias: Whether queries, keys and values have a bias.
@@ -394,6 +459,7 @@ class ReMViTv2(PyramidBackbone):
         alpha_mode: str = 'shared',
         alpha_bounded: bool = False,
         carry_rel_pos: bool = True,
+        scores: str = 'auto',
         window_size: int = 0,
         qkv_bias: bool = True,
         drop_path_rate: float = 0.1,
@@ -420,11 +486,13 @@ class ReMViTv2(PyramidBackbone):
         self.use_abs_pos_embed = use_abs_pos_embed
         if use_abs_pos_embed:
             self._add_absolute_pos_embed(dim, img_size, 4)
+        self.scores = checked_form('ReMViTv2', scores)
         self.gates = Gates(alpha, alpha_mode, alpha_bounded)
         grid = tuple(pooled_length(side, 4) for side in image_size(img_size))
         stages = plan_stages(self.dims, depths, num_heads, grid, window_size, self.gates.carries)
+        self.plans = [plan for plans in stages for plan in plans]
         # a parameter that nothing uses would never get a gradient
-        mixes = any(plan.mixes for plans in stages for plan in plans)
+        mixes = any(plan.mixes for plan in self.plans)
         self.residual = self.gates.shared() if mixes else None
 
         def block(plan: BlockPlan, rate: float) -> MViTBlock:
@@ -452,13 +520,22 @@ class ReMViTv2(PyramidBackbone):
         x = self.patch_embed(x)
         if self.use_abs_pos_embed:
             x = self._with_position(x)
+        factored = iter(self._in_factors(x))
         outs, carried = [], None
         for i, stage in enumerate(self.stages):
             for block in stage.blocks:
-                x, carried = self._run(block, x, carried, self.residual)
+                x, carried = self._run(block, x, carried, self.residual, next(factored))
             if i in self.out_indices:
                 outs.append(self._output(i, x))
         return tuple(outs)
+
+    def _in_factors(self, x: Tensor) -> list[bool]:
+        """For each block, whether its scores stay in factors; x is the first block's input."""
+        counts, size = [], tuple(x.shape[1:3])
+        for plan in self.plans:
+            counts.append(x.shape[0] * plan.count_scores(size))
+            size = plan.output_size(size)
+        return in_factors(self.scores, counts, [plan.hands_on for plan in self.plans])
 
     def _output(self, i: int, x: Tensor) -> Tensor:
         # (N, H, W, C) -> (N, C, H, W)

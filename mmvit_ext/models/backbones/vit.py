@@ -6,12 +6,13 @@ DeiT (arXiv 2012.12877). Origin of the methods' code: ADiko1997/ReViT (``model/r
 ``model/attention.py``), huawei-noah/Efficient-AI-Backbones (``augvit_pytorch``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from torch import Tensor
 
 from mmvit_ext.registry import MODELS
@@ -19,10 +20,17 @@ from mmvit_ext.registry import MODELS
 from ..layers import (
     Gates,
     Mlp,
+    Product,
     ResidualAttention,
+    ScoreFactors,
+    ScoreGrid,
+    Scores,
     Shortcuts,
     TransformerBlock,
+    attend,
+    checked_form,
     full_precision,
+    in_factors,
     pad_to_multiple,
 )
 from .base import TABLES, Backbone, drop_path_rates, resolve_arch
@@ -40,13 +48,27 @@ class Attention(nn.Module):
         qkv_bias: Whether queries, keys and values have a bias.
         attn_drop_rate: Dropout of the attention weights.
         drop_rate: Dropout of the output.
+        carries: Whether scores are carried from block to block.
+        scores: 'dense', 'factored' or 'auto', see :class:`PlainViT`.
+        depth: Blocks of the network, whose scores a backward pass needs at once.
     """
 
     def __init__(
-        self, dim: int, num_heads: int, qkv_bias: bool, attn_drop_rate: float, drop_rate: float
+        self,
+        dim: int,
+        num_heads: int,
+        qkv_bias: bool,
+        attn_drop_rate: float,
+        drop_rate: float,
+        carries: bool,
+        scores: str,
+        depth: int,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.carries = carries
+        self.scores = scores
+        self.depth = depth
         self.scale = (dim // num_heads) ** -0.5
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         self.attn_drop = nn.Dropout(attn_drop_rate)
@@ -54,30 +76,72 @@ class Attention(nn.Module):
         self.proj_drop = nn.Dropout(drop_rate)
 
     def forward(
-        self, x: Tensor, residual: ResidualAttention | None, carried: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Tensor, residual: ResidualAttention | None, carried: Scores | None
+    ) -> tuple[Tensor, Scores | None]:
         """Attends over all tokens.
 
         Args:
             x: (N, L, C).
             residual: The gate; None where nothing is mixed.
-            carried: Scores of the block before, (N, heads, L, L), or None.
+            carried: Scores of the block before, of the same form as this block's, or None.
 
         Returns:
-            The output, (N, L, C), and the mixed scores, (N, heads, L, L), in float32 at least.
+            The output, (N, L, C), and the mixed scores, between (1, L) queries and (1, L) keys, in
+            float32 at least, or in factors; None where a fused kernel kept them to itself.
         """
         n, tokens, c = x.shape
         # (N, L, 3C) -> 3 x (N, heads, L, head_dim)
         qkv = self.qkv(x).view(n, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        q, k, v = qkv.unbind(0)
+        out, state = self._choose(n, tokens)(*qkv.unbind(0), residual, carried)
+        # (N, heads, L, head_dim) -> (N, L, C)
+        out = out.transpose(1, 2).reshape(n, tokens, c)
+        return self.proj_drop(self.proj(out)), state
+
+    def _choose(self, images: int, tokens: int) -> Callable[..., tuple[Tensor, Scores | None]]:
+        """The way to attend."""
+        if not self.carries:
+            return self._attend_dense if self.scores == 'dense' else self._attend_fused
+        if self.training and self.attn_drop.p:
+            return self._attend_dense
+        counts = [images * self.num_heads * tokens**2] * self.depth
+        factored = in_factors(self.scores, counts, [True] * self.depth)[0]
+        return self._attend_factored if factored else self._attend_dense
+
+    def _attend_fused(self, q: Tensor, k: Tensor, v: Tensor, *_: None) -> tuple[Tensor, None]:
+        drop_rate = self.attn_drop.p if self.training else 0.0
+        out = F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate, scale=self.scale)
+        return out, None
+
+    def _attend_dense(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        residual: ResidualAttention | None,
+        carried: ScoreGrid | None,
+    ) -> tuple[Tensor, ScoreGrid]:
         # Scaling before the product keeps half precision from overflowing.
         scores = full_precision((q * self.scale) @ k.transpose(-2, -1))
-        if residual is not None:
-            scores = residual(scores, carried)
+        if residual is not None and carried is not None:
+            scores = residual(scores, carried.scores)
         weights = self.attn_drop(scores.softmax(dim=-1))
-        # (N, heads, L, head_dim) -> (N, L, C)
-        out = (weights.to(v.dtype) @ v).transpose(1, 2).reshape(n, tokens, c)
-        return self.proj_drop(self.proj(out)), scores
+        grid = (1, q.shape[2])
+        return weights.to(v.dtype) @ v, ScoreGrid(scores, grid, grid)
+
+    def _attend_factored(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        residual: ResidualAttention | None,
+        carried: ScoreFactors | None,
+    ) -> tuple[Tensor, ScoreFactors]:
+        grid = (1, q.shape[2])
+        own = Product(q * self.scale, k, grid)
+        scores = ScoreFactors((own,), None, None, grid, grid)
+        if residual is not None and carried is not None:
+            scores = residual.mix_factors(scores, carried)
+        return attend(scores, v), scores
 
 
 class PatchEmbed(nn.Module):
@@ -108,6 +172,10 @@ class PlainViT(Backbone):
             ``mlp_ratio``.
         gates: The gates of residual attention; by default there is none.
         shortcuts: The shortcuts of the blocks; plain by default.
+        scores: 'dense' computes attention scores as a whole; 'factored' keeps carried ones as
+            products, exact in memory that is linear in the tokens, but without dropout of attention
+            weights; 'auto' takes factors where scores are large, and a fused kernel of torch,
+            which shows no scores, where none are carried.
         with_cls_token: Whether a class token runs beside the patches.
         out_type: 'featmap', (N, C, ceil(H / patch), ceil(W / patch)), for necks; 'avg_featmap',
             (N, C), the mean of the patch tokens; 'cls_token', (N, C), where there is one.
@@ -147,6 +215,7 @@ class PlainViT(Backbone):
         arch: str | dict = 'base',
         gates: Gates = Gates(),  # noqa: B008  frozen
         shortcuts: Shortcuts = Shortcuts(),  # noqa: B008  frozen
+        scores: str = 'auto',
         with_cls_token: bool = False,
         out_type: str = 'featmap',
         in_channels: int = 3,
@@ -200,9 +269,16 @@ class PlainViT(Backbone):
         # the first block has nothing to mix, and a gate that none uses would get no gradient
         self.residual = gates.shared() if len(self.dims) > 1 else None
         self.carries = gates.carries
+        if checked_form(name, scores) == 'factored' and attn_drop_rate:
+            raise ValueError(
+                f"{name}: attn_drop_rate={attn_drop_rate}: scores='factored' knows no dropout of "
+                "attention weights; set 0, or scores='dense'"
+            )
 
         def block(i: int, rate: float) -> TransformerBlock:
-            attn = Attention(dim, heads, qkv_bias, attn_drop_rate, drop_rate)
+            attn = Attention(
+                dim, heads, qkv_bias, attn_drop_rate, drop_rate, gates.carries, scores, depth
+            )
             own = gates.own() if i else None
             mlp = Mlp(dim, int(dim * settings['mlp_ratio']), nn.GELU(), drop_rate)
             return TransformerBlock(dim, attn, mlp, LayerNorm, own, shortcuts.make(dim), rate)

@@ -9,6 +9,10 @@ from torch import Tensor
 from .augmented_shortcut import AugmentedShortcut
 from .mlp import Mlp
 from .residual_attention import ResidualAttention
+from .score_factors import Scores
+
+# scores in the form that the attention of the block takes and gives
+Carried = Tensor | Scores
 
 
 class TransformerBlock(nn.Module):
@@ -44,8 +48,8 @@ class TransformerBlock(nn.Module):
         self.shortcut1, self.shortcut2 = shortcuts
 
     def forward(
-        self, x: Tensor, carried: Tensor | None, shared: ResidualAttention | None
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Tensor, carried: Carried | None, shared: ResidualAttention | None
+    ) -> tuple[Tensor, Carried | None]:
         """Runs the block.
 
         Args:
@@ -54,7 +58,7 @@ class TransformerBlock(nn.Module):
             shared: The gate that all blocks share, or None.
 
         Returns:
-            The new x, and this block's mixed scores.
+            The new x, and this block's mixed scores; None where attention keeps none.
         """
         u = self.norm1(x)
         out, scores = self.attend(u, self.residual or shared, carried)
@@ -63,7 +67,7 @@ class TransformerBlock(nn.Module):
         return self.shortcut2(x, u, self.drop_path(self.mlp(u))), scores
 
     def attend(
-        self, u: Tensor, residual: ResidualAttention | None, carried: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+        self, u: Tensor, residual: ResidualAttention | None, carried: Carried | None
+    ) -> tuple[Tensor, Carried | None]:
         """Attention over normalised x: its output, shaped as u, and the mixed scores."""
         return self.attn(u, residual, carried)

@@ -11,6 +11,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from .score_factors import ScoreFactors
+
 
 class ResidualAttention(nn.Module):
     """The gate between the scores of a layer and those carried from the layer before.
@@ -74,6 +76,21 @@ class ResidualAttention(nn.Module):
         gate = self.gate()
         weight = gate.to(scores.dtype) if isinstance(gate, Tensor) else gate
         return torch.lerp(carried, scores, weight)
+
+    def mix_factors(self, own: ScoreFactors, carried: ScoreFactors) -> ScoreFactors:
+        """:meth:`forward` of scores that are kept in factors.
+
+        Args:
+            own: Scaled scores of the layer.
+            carried: Mixed scores of the layer before, fitted to the same heads and grids.
+
+        Returns:
+            The mixed scores, in factors.
+        """
+        if not self.carries:
+            return own
+        gate = self.gate()
+        return own.scaled(gate).plus(carried.scaled(1 - gate))
 
     def begin_plain(self) -> None:
         """Starts the gate without effect, as in the plain transformer.

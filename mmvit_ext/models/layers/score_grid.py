@@ -58,13 +58,22 @@ def fit_scores(
     grid = scores.unflatten(3, carried.keys).unflatten(2, carried.queries)
     # shrinking first keeps what lies between small
     for axis in sorted(range(4), key=lambda i: target[i] / source[i]):
-        grid = _fit_axis(grid, axis + 2, target[axis])
+        grid = fit_axis(grid, axis + 2, target[axis])
     # -> (N, heads, queries, keys)
     return grid.flatten(4).flatten(2, 3)
 
 
-def _fit_axis(x: Tensor, axis: int, target: int) -> Tensor:
-    """Pools or repeats one axis until it has ``target`` cells."""
+def fit_axis(x: Tensor, axis: int, target: int) -> Tensor:
+    """Pools or repeats the cells of one axis of a grid, as :func:`fit_scores` describes.
+
+    Args:
+        x: Any tensor.
+        axis: The axis, counted from the front.
+        target: Cells wanted.
+
+    Returns:
+        The tensor with ``target`` cells along the axis; x itself if it has them.
+    """
     source = x.shape[axis]
     if source == target:
         return x
