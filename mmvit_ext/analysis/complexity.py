@@ -50,7 +50,8 @@ def count(model: nn.Module, size: tuple[int, int] = (224, 224)) -> Complexity:
     Returns:
         The model's complexity.
     """
-    model = copy.deepcopy(model).to('meta').eval()
+    model = copy.deepcopy(model).to('meta')
+    model.eval()  # some backbones of OpenMMLab return None here
     parameters = sum(p.numel() for p in model.parameters())
     with torch.no_grad():
         # makes what eval mode keeps from one run to the next

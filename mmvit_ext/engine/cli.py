@@ -169,6 +169,74 @@ def robustness_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def benchmark_parser() -> argparse.ArgumentParser:
+    """The arguments of ``tools/analysis_tools/benchmark.py``."""
+    parser = argparse.ArgumentParser(
+        description='Measures time and memory of vision backbones, in ratios from one run.'
+    )
+    parser.add_argument(
+        '--models',
+        nargs='+',
+        action='append',
+        default=[],
+        metavar='SOURCE:NAME[:key=value,...]',
+        help='a group of models, compared with its first; may be given several times. Sources: '
+        'mmvit_ext, mmdet, mmseg, mmpretrain, timm, torchvision, and reference, the networks as '
+        'their authors compute them',
+    )
+    parser.add_argument(
+        '--shapes',
+        nargs='+',
+        metavar='Nx3xHxW',
+        help='sizes of the batch, images and pixels; without --sizes 4x3x224x224',
+    )
+    parser.add_argument(
+        '--sizes',
+        nargs='+',
+        type=int,
+        default=[],
+        metavar='PIXELS',
+        help='sides of square images, one at a time; three or more are drawn as curves',
+    )
+    parser.add_argument(
+        '--mode',
+        nargs='+',
+        choices=['forward', 'train'],
+        default=['forward'],
+        help='forward pass without gradients; forward and backward pass in training mode',
+    )
+    parser.add_argument(
+        '--dtype',
+        nargs='+',
+        choices=['float32', 'bfloat16', 'float16'],
+        default=['float32'],
+        help='kinds of numbers; the half ones by autocast',
+    )
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
+    parser.add_argument('--compile', action='store_true', help='let torch.compile have the models')
+    parser.add_argument('--threads', type=int, default=1, metavar='N', help='threads of the CPU')
+    parser.add_argument(
+        '--rounds', type=int, default=10, metavar='N', help='how often each model is timed'
+    )
+    parser.add_argument(
+        '--out',
+        default='work_dirs/benchmark',
+        metavar='DIR',
+        help='folder to write page, JSON and pictures to',
+    )
+    parser.add_argument(
+        '--page', metavar='FILE', help='the page, to be written elsewhere, with JSON beside it'
+    )
+    parser.add_argument(
+        '--add',
+        nargs='+',
+        default=[],
+        metavar='JSON',
+        help='earlier runs, to go first on the page; without --models nothing is measured',
+    )
+    return parser
+
+
 def data_parser(description: str) -> argparse.ArgumentParser:
     """The arguments that the tools for data share."""
     parser = argparse.ArgumentParser(description=description)
