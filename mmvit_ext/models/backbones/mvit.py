@@ -29,9 +29,8 @@ from ..layers import (
     Scores,
     attend,
     checked_form,
-    dense_scores,
     fit_factors,
-    full_precision,
+    fit_scores,
     in_factors,
     pad_to_multiple,
     resize_line,
@@ -166,18 +165,21 @@ class PoolingAttention(nn.Module):
         """(B, heads, queries, head_dim) and the scores, one number a pair of tokens."""
         queries, keys = tuple(q.shape[2:4]), tuple(k.shape[2:4])
         # Scaling before the product keeps half precision from overflowing.
-        scores = (q.flatten(2, 3) * self.scale) @ k.flatten(2, 3).transpose(-2, -1)
-        scores = full_precision(scores)
-        if residual is not None and carried is not None:
-            scores = residual(scores, dense_scores(carried, self.num_heads, queries, keys))
+        own = Product(q.flatten(2, 3) * self.scale, k.flatten(2, 3), keys)
+        if isinstance(carried, ScoreFactors):
+            scores = self._mixed_factors(own, queries, residual, carried).dense()
+        else:
+            scores = own.multiplied()
+            if residual is not None and carried is not None:
+                carried = fit_scores(carried, self.num_heads, queries, keys)
+                scores = residual.mix_(scores, carried)
         # the term is added in place: what is handed on without it needs its own tensor
         apart = self.hands_on and not self.carry_rel_pos
         # (B, heads, queries, keys) -> (B, heads, h, w, key rows, key columns)
         logits = (scores.clone() if apart else scores).view(*q.shape[:4], *keys)
         along_h, along_w = self._position_terms(q, keys)
         logits = logits.add_(along_h[..., :, None]).add_(along_w[..., None, :]).view(scores.shape)
-        out = logits.softmax(dim=-1).to(v.dtype) @ v
-        return out, ScoreGrid(scores if apart else logits, queries, keys)
+        return weighted_values(logits, v), ScoreGrid(scores if apart else logits, queries, keys)
 
     def _attend_factored(
         self,
@@ -190,14 +192,24 @@ class PoolingAttention(nn.Module):
         """(B, heads, queries, head_dim) and the scores, in factors."""
         queries, keys = tuple(q.shape[2:4]), tuple(k.shape[2:4])
         own = Product(q.flatten(2, 3) * self.scale, k.flatten(2, 3), keys)
-        scores = ScoreFactors((own,), None, None, queries, keys)
-        if residual is not None and carried is not None:
-            fitted = fit_factors(carried, self.num_heads, queries, keys)
-            scores = residual.mix_factors(scores, fitted)
+        scores = self._mixed_factors(own, queries, residual, carried)
         # (B, heads, h, w, cells) -> (B, heads, queries, cells)
         along_h, along_w = (term.flatten(2, 3) for term in self._position_terms(q, keys))
         logits = scores.plus(ScoreFactors((), along_h, along_w, queries, keys))
         return attend(logits, v), logits if self.carry_rel_pos else scores
+
+    def _mixed_factors(
+        self,
+        own: Product,
+        queries: tuple[int, int],
+        residual: ResidualAttention | None,
+        carried: ScoreFactors | None,
+    ) -> ScoreFactors:
+        scores = ScoreFactors((own,), None, None, queries, own.cells)
+        if residual is None or carried is None:
+            return scores
+        fitted = fit_factors(carried, self.num_heads, queries, own.cells)
+        return residual.mix_factors(scores, fitted)
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Pooled queries, keys and values, each (N * heads, h, w, head_dim)."""
@@ -248,6 +260,22 @@ class PoolingAttention(nn.Module):
             torch.einsum('bnhwc,hkc->bnhwk', q, rows),
             torch.einsum('bnhwc,wkc->bnhwk', q, columns),
         )
+
+
+def weighted_values(logits: Tensor, v: Tensor) -> Tensor:
+    """``softmax(logits) @ v``; without gradients, the weights of one head exist at a time.
+
+    Args:
+        logits: (B, heads, queries, keys).
+        v: (B, heads, keys, C).
+
+    Returns:
+        (B, heads, queries, C).
+    """
+    if torch.is_grad_enabled():
+        return logits.softmax(dim=-1).to(v.dtype) @ v
+    heads = zip(logits.split(1, dim=1), v.split(1, dim=1))
+    return torch.cat([head.softmax(dim=-1).to(v.dtype) @ values for head, values in heads], dim=1)
 
 
 def relative_rows(table: Tensor, queries: int, keys: int) -> Tensor:

@@ -104,7 +104,7 @@ class WindowAttention(nn.Module):
         # (B, heads, tokens, tokens) -> (N, windows * heads, tokens, tokens)
         scores = scores.view(images, -1, tokens, tokens)
         if residual is not None and carried is not None:
-            scores = residual(scores, fit_windows(carried, scores.shape[1]))
+            scores = residual.mix_(scores, fit_windows(carried, scores.shape[1]))
         logits = scores
         if mask is not None:
             # (N, windows, heads, tokens, tokens) + (windows, 1, tokens, tokens)

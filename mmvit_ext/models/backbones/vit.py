@@ -123,7 +123,7 @@ class Attention(nn.Module):
         # Scaling before the product keeps half precision from overflowing.
         scores = full_precision((q * self.scale) @ k.transpose(-2, -1))
         if residual is not None and carried is not None:
-            scores = residual(scores, carried.scores)
+            scores = residual.mix_(scores, carried.scores)
         weights = self.attn_drop(scores.softmax(dim=-1))
         grid = (1, q.shape[2])
         return weights.to(v.dtype) @ v, ScoreGrid(scores, grid, grid)

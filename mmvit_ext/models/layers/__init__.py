@@ -9,7 +9,7 @@ from .padding import pad_to_multiple
 from .position import relative_position_index, resize_bias_table, resize_grid, resize_line
 from .precision import full_precision, without_autocast
 from .residual_attention import Gates, ResidualAttention
-from .score_factors import Product, ScoreFactors, Scores, dense_scores, fit_factors
+from .score_factors import Product, ScoreFactors, Scores, fit_factors
 from .score_form import checked_form, in_factors
 from .score_grid import ScoreGrid, fit_scores
 from .shift import shift_channels
@@ -29,7 +29,6 @@ __all__ = [
     'TransformerBlock',
     'attend',
     'checked_form',
-    'dense_scores',
     'fit_factors',
     'fit_scores',
     'full_precision',

@@ -5,14 +5,18 @@ for some queries at a time, or a fused kernel takes the factors as queries and k
 head.
 """
 
+from itertools import repeat
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
+from .precision import autocast_as_now
 from .score_factors import Product, ScoreFactors
 
-# Scores that exist at once: 8 MiB in float32, which stay in the cache from product to product.
+# Scores that exist at once: 8 MiB in float32, which stay in the cache from step to step.
 BLOCK_SCORES = 2**21
 # Widest head of torch's fused kernels; their alignment in numbers.
 FUSED_RANK, ALIGNMENT = 256, 8
@@ -37,30 +41,81 @@ def attend(scores: ScoreFactors, v: Tensor) -> Tensor:
 
 
 def attend_in_blocks(scores: ScoreFactors, v: Tensor, block: int = BLOCK_SCORES) -> Tensor:
-    """:func:`attend` over blocks of queries.
+    """:func:`attend` over blocks of queries, head by head.
 
     Args:
         scores: The scores S.
         v: Values, (B, heads, K, C).
-        block: Most scores that exist at once; a block has one query at least.
+        block: Most scores that exist at once, beside those that heads share; a block has one query
+            at least.
 
     Returns:
         (B, heads, Q, C).
     """
-    size = max(block // (v.shape[0] * v.shape[1] * v.shape[2]), 1)
-    parts = list(scores.parts(size))
-    if torch.is_grad_enabled() and len(parts) > 1:
-        outs = [
-            checkpoint(_attend, part, v, use_reentrant=False, preserve_rng_state=False)
-            for part in parts
-        ]
-    else:
-        outs = [_attend(part, v) for part in parts]
-    return torch.cat(outs, dim=2)
+    if scores.queries[0] * scores.queries[1] * v.shape[2] * v.shape[0] <= block:
+        return _by_head(scores, v)
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        return _InBlocks.apply(scores, block, v, *scores.tensors())
+    return _block_by_block(scores, v, block)
 
 
-def _attend(scores: ScoreFactors, v: Tensor) -> Tensor:
-    return scores.dense().softmax(dim=-1).to(v.dtype) @ v
+class _InBlocks(torch.autograd.Function):
+    """Keeps no scores; checkpoints of the blocks would leave holes in memory between them."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: ScoreFactors, block: int, v: Tensor, *factors: Tensor) -> Tensor:
+        """See :func:`attend_in_blocks`."""
+        # tensors kept here would be out of reach for those who decide what to keep
+        ctx.scores = scores.with_tensors([x.new_empty(0) for x in factors])
+        ctx.block, ctx.autocast = block, autocast_as_now(v)
+        ctx.save_for_backward(v, *factors)
+        return _block_by_block(scores.with_tensors(factors), v, block)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Computes the blocks again; those of the gradients are added up in place."""
+        v, *factors = ctx.saved_tensors
+        gradients = [torch.zeros_like(x) for x in (v, *factors)]
+        pieces = _parts(ctx.scores.with_tensors(factors), v, gradient, ctx.block)
+        places = _parts(ctx.scores.with_tensors(gradients[1:]), gradients[0], gradient, ctx.block)
+        for (part, values, share), (place, values_place, _) in zip(pieces, places):
+            inputs = [x.detach().requires_grad_() for x in (values, *part.tensors())]
+            with torch.enable_grad(), ctx.autocast():
+                out = _by_head(part.with_tensors(inputs[1:]), inputs[0])
+            found = torch.autograd.grad(out, inputs, share.to(out.dtype))
+            for total, one in zip((values_place, *place.tensors()), found):
+                total.add_(one)
+        return None, None, *gradients
+
+
+def _parts(
+    scores: ScoreFactors, v: Tensor, out: Tensor, block: int
+) -> list[tuple[ScoreFactors, Tensor, Tensor]]:
+    """Scores, values and output, or what is shaped like them, block by block; all of them views."""
+    count, keys = scores.queries[0] * scores.queries[1], v.shape[2]
+    queries, images = max(block // keys, 1), max(block // (count * keys), 1)
+    return [
+        part
+        for some, values, outs in zip(
+            scores.split(images, dim=0), v.split(images), out.split(images)
+        )
+        for part in zip(some.split(queries, dim=2), repeat(values), outs.split(queries, dim=2))
+    ]
+
+
+def _block_by_block(scores: ScoreFactors, v: Tensor, block: int) -> Tensor:
+    count = scores.queries[0] * scores.queries[1]
+    out = v.new_empty(*v.shape[:2], count, v.shape[3])
+    for part, values, place in _parts(scores, v, out, block):
+        place.copy_(_by_head(part, values))
+    return out
+
+
+def _by_head(scores: ScoreFactors, v: Tensor) -> Tensor:
+    heads = zip(scores.each_head(), v.split(1, dim=1), strict=True)
+    outs = [head.dense().softmax(dim=-1).to(v.dtype) @ values for head, values in heads]
+    return torch.cat(outs, dim=1)
 
 
 def fused_rank(scores: ScoreFactors) -> int:

@@ -1,6 +1,8 @@
 """Where half precision is not enough: scores before and in the softmax, position tables."""
 
 import contextlib
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,3 +20,16 @@ def without_autocast(x: Tensor) -> contextlib.AbstractContextManager:
     if not torch.amp.is_autocast_available(device):
         return contextlib.nullcontext()
     return torch.autocast(device, enabled=False)
+
+
+def autocast_as_now(x: Tensor) -> Callable[[], contextlib.AbstractContextManager]:
+    """A maker of contexts with the autocast that is on now, for a backward pass to compute again.
+
+    Args:
+        x: A tensor on the device.
+    """
+    device = x.device.type
+    if not torch.amp.is_autocast_available(device):
+        return contextlib.nullcontext
+    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    return partial(torch.autocast, device, dtype, enabled)

@@ -73,9 +73,27 @@ class ResidualAttention(nn.Module):
         """
         if carried is None or not self.carries:
             return scores
+        return torch.lerp(carried, scores, self._weight(scores))
+
+    def mix_(self, scores: Tensor, carried: Tensor | None = None) -> Tensor:
+        """:meth:`forward` in the memory of the scores, unless the gradient of alpha needs them.
+
+        Args:
+            scores: As in :meth:`forward`; not to be used any more.
+            carried: As in :meth:`forward`, or with a single head for all, (..., 1, queries, keys).
+
+        Returns:
+            The mixed scores.
+        """
+        if carried is None or not self.carries:
+            return scores
+        if self.learnable and torch.is_grad_enabled():
+            return self(scores, carried)
+        return scores.lerp_(carried, 1 - self._weight(scores))
+
+    def _weight(self, scores: Tensor) -> Tensor | float:
         gate = self.gate()
-        weight = gate.to(scores.dtype) if isinstance(gate, Tensor) else gate
-        return torch.lerp(carried, scores, weight)
+        return gate.to(scores.dtype) if isinstance(gate, Tensor) else gate
 
     def mix_factors(self, own: ScoreFactors, carried: ScoreFactors) -> ScoreFactors:
         """:meth:`forward` of scores that are kept in factors.

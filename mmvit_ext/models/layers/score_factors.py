@@ -6,28 +6,29 @@ key's row or column alone. It can therefore be done to the factors: ``a Q K^T + 
 ``[a Q | (1 - a) P] [K | R]^T``. Memory is (queries + keys) * rank instead of queries * keys.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .precision import full_precision
-from .score_grid import ScoreGrid, fit_axis, fit_scores
+from .score_grid import ScoreGrid, fit_axis
 
 
 class Product(NamedTuple):
     """One summand of the scores: ``left @ right^T``, with each cell of ``right`` repeated.
 
     Attributes:
-        left: Factor of the queries, (B, heads or 1, queries, rank).
-        right: Factor of the keys, (B, heads or 1, cells, rank).
+        left: Factor of the queries, (B, heads or 1, queries, rank); the product itself,
+            (B, heads or 1, queries, cells), where ``right`` is None.
+        right: Factor of the keys, (B, heads or 1, cells, rank), or None.
         cells: Height and width of the grid of ``right``; both divide those of the keys. A grid
             that grew by whole numbers is not repeated until the product is there.
     """
 
     left: Tensor
-    right: Tensor
+    right: Tensor | None
     cells: tuple[int, int]
 
     def joined(self) -> 'Product':
@@ -36,6 +37,12 @@ class Product(NamedTuple):
         # (B, heads, tokens, rank) -> (B, 1, tokens, heads * rank)
         left, right = (x.transpose(1, 2).flatten(2).unsqueeze(1) for x in self[:2])
         return Product(left / heads, right, self.cells)
+
+    def multiplied(self) -> Tensor:
+        """(B, heads or 1, queries, cells), in float32 at least."""
+        if self.right is None:
+            return self.left
+        return full_precision(self.left @ self.right.transpose(-2, -1))
 
 
 class ScoreFactors(NamedTuple):
@@ -47,7 +54,7 @@ class ScoreFactors(NamedTuple):
     Attributes:
         products: The products.
         rows: Term of the key's row, (B, heads or 1, queries, rows), or None.
-        columns: Term of the key's column, (B, heads or 1, queries, columns), or None.
+        columns: Term of the key's column, (B, heads or 1, queries, columns); None without rows.
         queries: Height and width of the grid of queries.
         keys: Height and width of the grid of keys.
     """
@@ -74,45 +81,77 @@ class ScoreFactors(NamedTuple):
             columns=_sum(self.columns, other.columns),
         )
 
-    def parts(self, size: int) -> Iterator['ScoreFactors']:
-        """The scores of ``size`` queries after another."""
-        total = self.queries[0] * self.queries[1]
-        for start in range(0, total, size):
-            count = min(size, total - start)
+    def tensors(self) -> list[Tensor]:
+        """All tensors, for :meth:`with_tensors`."""
+        factors = [x for product in self.products for x in product[:2]]
+        return factors + [x for x in (self.rows, self.columns) if x is not None]
 
-            def cut(x: Tensor | None, start: int = start, count: int = count) -> Tensor | None:
-                return None if x is None else x.narrow(2, start, count)
+    def with_tensors(self, tensors: Sequence[Tensor]) -> 'ScoreFactors':
+        """The same sum of other tensors, in the order of :meth:`tensors`."""
+        pairs = zip(tensors[::2], tensors[1::2])
+        products = tuple(p._replace(left=a, right=b) for p, (a, b) in zip(self.products, pairs))
+        rows, columns = (None, None) if self.rows is None else tensors[-2:]
+        return self._replace(products=products, rows=rows, columns=columns)
 
-            yield ScoreFactors(
-                tuple(p._replace(left=cut(p.left)) for p in self.products),
-                cut(self.rows),
-                cut(self.columns),
-                (1, count),
-                self.keys,
-            )
+    def split(self, size: int, dim: int) -> list['ScoreFactors']:
+        """Parts of ``size`` images (dim 0), heads (dim 1) or queries (dim 2) one after another.
+
+        Pieces of one split, since the gradient of a slice is as large as what it was cut from.
+        """
+        summands = [p.left for p in self.products] + [self.rows, self.columns]
+        total = max(x.shape[dim] for x in summands if x is not None)
+        count = -(-total // size)
+
+        def cut(x: Tensor | None, shared: bool = False) -> Sequence[Tensor | None]:
+            shared = shared or x is None or x.shape[dim] < total
+            return [x] * count if shared else x.split(size, dim)
+
+        pieces = [
+            [Product(*piece, p.cells) for piece in zip(cut(p.left), cut(p.right, dim == 2))]
+            for p in self.products
+        ]
+        parts = []
+        for *products, rows, columns in zip(*pieces, cut(self.rows), cut(self.columns)):
+            queries = (1, products[0].left.shape[2]) if dim == 2 else self.queries
+            parts.append(ScoreFactors(tuple(products), rows, columns, queries, self.keys))
+        return parts
+
+    def each_head(self) -> list['ScoreFactors']:
+        """The scores of one head after another; what heads share is multiplied once."""
+        heads = max(p.left.shape[1] for p in self.products)
+        products = tuple(
+            Product(p.multiplied(), None, p.cells) if p.left.shape[1] < heads else p
+            for p in self.products
+        )
+        return self._replace(products=products).split(1, dim=1)
 
     def dense(self) -> Tensor:
         """The scores, (B, heads or 1, queries, keys), in float32 at least."""
-        total = None
-        # those with all heads and all cells first: the others are added in place
-        for product in sorted(self.products, key=_extent, reverse=True):
-            scores = full_precision(product.left @ product.right.transpose(-2, -1))
-            # (B, heads, queries, cells) -> (B, heads, queries, rows, 1, columns, 1)
-            scores = scores.unflatten(3, (product.cells[0], 1, product.cells[1], 1))
-            times = [k // c for k, c in zip(self.keys, product.cells)]
-            if total is None:
-                # -> (B, heads, queries, rows, times, columns, times) -> (..., keys)
-                total = scores.expand(-1, -1, -1, -1, times[0], -1, times[1]).flatten(3)
-            else:
-                grid = total.unflatten(3, (product.cells[0], times[0], product.cells[1], times[1]))
-                total = grid.add_(scores).flatten(3)
-        # (B, heads, queries, keys) -> (B, heads, queries, key rows, key columns)
-        grid = total.unflatten(3, self.keys)
+        fine = [p for p in self.products if p.cells == self.keys]
+        total = self._coarse()
+        # what is multiplied already belongs to other heads too, and must not be added to
+        for product in sorted(fine, key=_weight, reverse=True):
+            total = product.multiplied() if total is None else _plus(total, product)
+        return total
+
+    def _coarse(self) -> Tensor | None:
+        """The sum of all but the products with a cell for each key; None if there is none."""
+        coarse = [p for p in self.products if p.cells != self.keys]
+        cells = coarse[0].cells if coarse else self.keys
+        # each (B, heads, queries, cell rows, rows in a cell, cell columns, columns in a cell)
+        summands = [p.multiplied().unflatten(3, (cells[0], 1, cells[1], 1)) for p in coarse[:1]]
         if self.rows is not None:
-            grid = _add(grid, self.rows[..., :, None])
-        if self.columns is not None:
-            grid = _add(grid, self.columns[..., None, :])
-        return grid.flatten(3)
+            summands.append(self.rows.unflatten(3, (cells[0], -1))[..., None, None])
+            summands.append(self.columns.unflatten(3, (cells[1], -1))[..., None, None, :, :])
+        if not summands:
+            return None
+        # the small ones first
+        total = _spread(full_precision(sum(summands[1:], summands[0])), cells, self.keys)
+        for product in coarse[1:]:
+            rows, columns = product.cells
+            scores = product.multiplied().unflatten(3, (rows, 1, columns, 1))
+            total = total + _spread(scores, product.cells, self.keys)
+        return total
 
 
 # what one block hands to the next
@@ -157,25 +196,6 @@ def fit_factors(
     )
 
 
-def dense_scores(
-    carried: Scores, heads: int, queries: tuple[int, int], keys: tuple[int, int]
-) -> Tensor:
-    """Carried scores of either kind on the heads and grids of this block.
-
-    Args:
-        carried: The scores of the block before.
-        heads: Heads of this block.
-        queries: Height and width of this block's grid of queries.
-        keys: Height and width of this block's grid of keys.
-
-    Returns:
-        (B, heads or 1, queries, keys).
-    """
-    if isinstance(carried, ScoreFactors):
-        return fit_factors(carried, heads, queries, keys).dense()
-    return fit_scores(carried, heads, queries, keys)
-
-
 def _fit_queries(x: Tensor, source: tuple[int, int], target: tuple[int, int]) -> Tensor:
     """(B, heads, queries, any) on another grid of queries."""
     if source == target:
@@ -209,16 +229,33 @@ def _side_by_side(products: list[Product]) -> Product:
     return Product(torch.cat(lefts, dim=-1), torch.cat(rights, dim=-1), cells[0])
 
 
-def _extent(product: Product) -> tuple[int, int]:
-    return product.left.shape[1], product.cells[0] * product.cells[1]
-
-
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return a if b is None else b
     return a + b
 
 
-def _add(grid: Tensor, term: Tensor) -> Tensor:
-    """Adds a term, in place unless it has more heads."""
-    return grid.add_(term) if grid.shape[1] >= term.shape[1] else grid + term
+def _weight(product: Product) -> tuple[int, bool]:
+    return product.left.shape[1], product.right is not None
+
+
+def _spread(grid: Tensor, cells: tuple[int, int], keys: tuple[int, int]) -> Tensor:
+    """(B, heads, queries, cell rows, 1 or more, cell columns, 1 or more) -> (..., keys)."""
+    times = [k // c for k, c in zip(keys, cells)]
+    return grid.expand(-1, -1, -1, cells[0], times[0], cells[1], times[1]).flatten(3)
+
+
+def _plus(total: Tensor, product: Product) -> Tensor:
+    """Adds a product, in place where no gradient is recorded: what is added to is new."""
+    left, right, _ = product
+    recorded = torch.is_grad_enabled()
+    alike = right is not None and left.shape[1] == total.shape[1]
+    if alike and left.dtype == right.dtype == total.dtype:
+        add = Tensor.baddbmm if recorded else Tensor.baddbmm_
+        # (B, heads, tokens, rank) -> (B * heads, tokens, rank)
+        left, right = left.flatten(0, 1), right.flatten(0, 1)
+        return add(total.flatten(0, 1), left, right.transpose(1, 2)).view(total.shape)
+    scores = product.multiplied()
+    if recorded or scores.shape[1] > total.shape[1]:
+        return total + scores
+    return total.add_(scores)

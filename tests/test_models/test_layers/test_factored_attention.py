@@ -42,6 +42,7 @@ def leaves(scores, v):
         attend,
         attend_fused,
         lambda scores, v: attend_in_blocks(scores, v, 500),
+        lambda scores, v: attend_in_blocks(scores, v, 100),
         lambda scores, v: attend_in_blocks(scores, v, 1),
     ],
 )
@@ -56,7 +57,8 @@ def test_values_and_gradients(way):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
 
 
-def test_blocks_hold_no_more_scores_than_asked_for(monkeypatch):
+@pytest.mark.parametrize('block', [100, 500, 1000])
+def test_blocks_hold_no_more_scores_than_asked_for(block, monkeypatch):
     scores, v = make()
     counts = []
     dense = ScoreFactors.dense
@@ -67,16 +69,27 @@ def test_blocks_hold_no_more_scores_than_asked_for(monkeypatch):
 
     monkeypatch.setattr(ScoreFactors, 'dense', watched)
     with torch.no_grad():
-        attend_in_blocks(scores, v, 500)
-    assert max(counts) <= 500 and sum(counts) == 2 * 3 * 20 * 24
+        attend_in_blocks(scores, v, block)
+    assert max(counts) <= block and sum(counts) == 2 * 3 * 20 * 24
 
 
-def test_backward_keeps_no_scores():
+def test_backward_keeps_factors_only():
     scores, v = make(requires_grad=True)
     kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.shape) or x, lambda x: x):
-        attend_in_blocks(scores, v, 500)
-    assert all(shape[-1] != 24 for shape in kept)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        attend_in_blocks(scores, v, 100)
+    assert {id(x) for x in kept} == {id(x) for x in leaves(scores, v)}
+
+
+def test_backward_computes_under_the_same_autocast():
+    scores, v = make(requires_grad=True)
+    found = []
+    for block in (10**6, 100):
+        with torch.autocast('cpu', torch.bfloat16):
+            out = attend_in_blocks(scores, v.float(), block)
+        found.append(torch.autograd.grad(out.double().square().sum(), leaves(scores, v)))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, atol=0.05, rtol=0.05)
 
 
 def test_rank_of_a_fused_head_is_aligned():

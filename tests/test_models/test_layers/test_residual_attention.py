@@ -28,6 +28,25 @@ def test_learnable_gate_starts_at_alpha_and_learns(bounded):
     assert gate.alpha.grad.item() == pytest.approx((own - carried).sum().item() * slope, rel=1e-4)
 
 
+@pytest.mark.parametrize('learnable', [False, True])
+def test_mixing_in_place_gives_the_same(learnable):
+    gate = ResidualAttention(0.3, learnable).double()
+    own = torch.randn(2, 3, 4, 5, dtype=torch.float64, requires_grad=True)
+    carried = torch.randn(2, 1, 4, 5, dtype=torch.float64, requires_grad=True)
+    expected = gate(own, carried)
+    leaves = [own, carried, *gate.parameters()]
+    gradients = torch.autograd.grad(expected.square().sum(), leaves)
+    mixed = gate.mix_(own * 1, carried)
+    torch.testing.assert_close(mixed, expected)
+    for a, b in zip(torch.autograd.grad(mixed.square().sum(), leaves), gradients, strict=True):
+        torch.testing.assert_close(a, b)
+    with torch.no_grad():
+        scores = own.clone()
+        assert gate.mix_(scores, carried).data_ptr() == scores.data_ptr()
+    torch.testing.assert_close(scores, expected)
+    assert gate.mix_(scores) is scores
+
+
 def test_bounded_gate_stays_inside():
     gate = ResidualAttention(0.5, learnable=True, bounded=True)
     for value in (-15.0, 15.0):

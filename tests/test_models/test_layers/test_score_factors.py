@@ -8,7 +8,6 @@ from mmvit_ext.models.layers import (
     ResidualAttention,
     ScoreFactors,
     ScoreGrid,
-    dense_scores,
     fit_factors,
     fit_scores,
 )
@@ -75,7 +74,7 @@ def test_a_chain_in_factors_equals_the_chain_of_scores(chain, terms):
         if scores is not None:
             dense = gate(dense, fit_scores(scores, heads, queries, keys))
             torch.testing.assert_close(
-                dense_scores(factored, heads, queries, keys).expand_as(dense),
+                fit_factors(factored, heads, queries, keys).dense().expand_as(dense),
                 fit_scores(scores, heads, queries, keys).expand_as(dense),
             )
             own = gate.mix_factors(own, fit_factors(factored, heads, queries, keys))
@@ -116,11 +115,32 @@ def test_terms_with_more_heads_than_products():
     torch.testing.assert_close(factors.plus(terms).dense(), naive(factors) + naive(terms))
 
 
-def test_parts_are_queries_one_after_another():
-    factors = make(2, (3, 3), (2, 2))
-    parts = list(factors.parts(4))
-    assert [p.queries for p in parts] == [(1, 4), (1, 4), (1, 1)]
-    torch.testing.assert_close(torch.cat([p.dense() for p in parts], 2), naive(factors))
+@pytest.mark.parametrize('dim, size', [(0, 1), (0, 2), (1, 1), (2, 4)])
+def test_parts_are_cut_along_one_dimension(dim, size):
+    factors = make(2, (3, 3), (2, 2)).plus(make(1, (3, 3), (2, 2), terms=False))
+    parts = factors.split(size, dim)
+    assert len(parts) == -(-(2, 2, 9)[dim] // size)
+    torch.testing.assert_close(torch.cat([p.dense() for p in parts], dim), naive(factors))
+    if dim == 2:
+        assert [p.queries for p in parts] == [(1, 4), (1, 4), (1, 1)]
+
+
+def test_heads_one_after_another():
+    coarse = fit_factors(make(1, (3, 3), (2, 2)), 4, (3, 3), (4, 6))
+    factors = make(4, (3, 3), (4, 6)).plus(make(1, (3, 3), (4, 6))).plus(coarse)
+    heads = [head.dense() for head in factors.each_head()]
+    torch.testing.assert_close(torch.cat(heads, 1), naive(factors))
+
+
+def test_products_of_several_cells():
+    factors = make(2, (3, 3), (12, 12)).plus(make(1, (3, 3), (12, 12), terms=False))
+    for cells in ((4, 6), (6, 4), (12, 3)):
+        coarse = make(1, (3, 3), cells, terms=False)
+        factors = factors.plus(fit_factors(coarse, 2, (3, 3), (12, 12)))
+    assert len(factors.products) == 5
+    torch.testing.assert_close(factors.dense(), naive(factors))
+    without = factors._replace(rows=None, columns=None)
+    torch.testing.assert_close(without.dense(), naive(without))
 
 
 def test_alpha_one_leaves_own_scores():
