@@ -20,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description='Trains the miniature ablations.')
     parser.add_argument('--out', type=Path, default=ROOT / 'work_dirs' / 'ablation')
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
-    parser.add_argument('--epochs', type=int, default=15, help='length of a run (%(default)s)')
+    parser.add_argument('--epochs', type=int, default=12, help='length of a run (%(default)s)')
     parser.add_argument('--train', type=int, default=2000, help='training pictures (%(default)s)')
     parser.add_argument('--val', type=int, default=1000, help='validation pictures (%(default)s)')
     parser.add_argument(

@@ -1,7 +1,5 @@
 """ReMViTv2: plain MViTv2 against mmpretrain, residual attention against a naive loop."""
 
-import subprocess
-import sys
 import weakref
 
 import pytest
@@ -9,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from mmpretrain.models.backbones.mvit import MViT, resize_decomposed_rel_pos
 
+from mmvit_ext.analysis.benchmark import Case
+from mmvit_ext.analysis.benchmark.memory import memory_of
 from mmvit_ext.models.backbones.mvit import (
     BlockPlan,
     PoolingAttention,
@@ -337,22 +337,31 @@ def test_bad_settings_are_named(settings, said):
         ReMViTv2(**{'arch': 'nano', **settings})
 
 
-MEMORY = """
-import resource, torch
-from mmvit_ext.models import ReMViTv2
-model = ReMViTv2('tiny', window_size={window}).eval()
-with torch.no_grad():
-    model(torch.randn(1, 3, 800, 1344))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
-"""
+def growth(settings, shape, mode):
+    """Bytes that a step needs beside the model and its input, in a process of its own."""
+    case = Case(shape, mode, 'float32')
+    memory, reason = memory_of(f'mmvit_ext:ReMViTv2:{settings}', case, 'cpu', 1, False)
+    assert reason is None, reason
+    return memory.growth
 
 
 @pytest.mark.slow
 @pytest.mark.tools
-@pytest.mark.parametrize('window, gibibytes', [(0, 10), (56, 3)])
+@pytest.mark.parametrize('window, gibibytes', [(0, 1.25), (56, 0.75)])
 def test_memory_at_detection_size(window, gibibytes):
-    code = MEMORY.format(window=window)
-    result = subprocess.run(
-        [sys.executable, '-c', code], capture_output=True, text=True, check=True
-    )
-    assert float(result.stdout) < gibibytes
+    settings = f'arch=tiny,window_size={window}'
+    assert growth(settings, (1, 3, 800, 1344), 'forward') < gibibytes * 2**30
+
+
+@pytest.mark.slow
+@pytest.mark.tools
+def test_memory_of_factors_is_linear_in_pixels():
+    """Four times the pixels; dense scores would need up to sixteen times as much."""
+
+    def ratio(scores):
+        settings = f'arch=nano,scores={scores}'
+        small, large = (growth(settings, (1, 3, side, side), 'train') for side in (320, 640))
+        return large / small
+
+    assert ratio('factored') < 4.4
+    assert ratio('dense') > 8
