@@ -75,7 +75,7 @@ class BlockPlan:
     def count_scores(self, size: tuple[int, int]) -> int:
         """Scores of one image, over all heads, for an input of this height and width."""
         if self.window:
-            windows = math.prod(pooled_length(side, self.window) for side in size)
+            windows = math.prod([pooled_length(side, self.window) for side in size])
             inside = (self.window // self.stride_q * (self.window // self.stride_kv)) ** 2
             return self.num_heads * windows * inside
         keys = [pooled_length(side, self.stride_kv) for side in size]
@@ -215,8 +215,9 @@ class PoolingAttention(nn.Module):
         """Pooled queries, keys and values, each (N * heads, h, w, head_dim)."""
         n, h, w, _ = x.shape
         qkv = self.qkv(x).view(n, h, w, 3, self.num_heads, -1)
-        # (N, H, W, 3, heads, head_dim) -> 3 x (N * heads, head_dim, H, W)
-        q, k, v = qkv.permute(3, 0, 4, 5, 1, 2).flatten(1, 2).unbind(0)
+        # (N, H, W, 3, heads, head_dim) -> 3 x (N * heads, head_dim, H, W), channels last in memory
+        qkv = qkv.permute(3, 0, 4, 1, 2, 5).flatten(1, 2).permute(0, 1, 4, 2, 3)
+        q, k, v = qkv.unbind(0)
         return (
             self.norm_q(self.pool_q(q).permute(0, 2, 3, 1)),
             self.norm_k(self.pool_k(k).permute(0, 2, 3, 1)),
@@ -301,10 +302,23 @@ def relative_rows(table: Tensor, queries: int, keys: int) -> Tensor:
     return table[((query - key) + (keys - 1) * key_step).long()]
 
 
-def _pool(dim: int, stride: int) -> tuple[nn.Conv2d, nn.LayerNorm]:
-    """The depthwise convolution that pools each head, and its norm."""
-    conv = nn.Conv2d(dim, dim, 3, stride=stride, padding=1, groups=dim, bias=False)
-    return conv, nn.LayerNorm(dim, eps=EPS)
+class HeadPool(nn.Conv2d):
+    """The depthwise 3x3 convolution that pools a head."""
+
+    def __init__(self, dim: int, stride: int) -> None:
+        super().__init__(dim, dim, 3, stride=stride, padding=1, groups=dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) -> (N, C, ceil(H / stride), ceil(W / stride)), in the layout of x."""
+        # Behind a flat view the gradient has the strides of the weight, not those of x: DDP
+        # copies gradients of other strides, and warns.
+        weight = self.weight.flatten().view(self.weight.shape)
+        return F.conv2d(x, weight, None, self.stride, self.padding, groups=self.groups)
+
+
+def _pool(dim: int, stride: int) -> tuple[HeadPool, nn.LayerNorm]:
+    """What pools each head, and its norm."""
+    return HeadPool(dim, stride), nn.LayerNorm(dim, eps=EPS)
 
 
 def _fit_tables(attention: PoolingAttention, state_dict: dict, prefix: str, *_) -> None:

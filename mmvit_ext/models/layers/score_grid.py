@@ -78,7 +78,10 @@ def fit_axis(x: Tensor, axis: int, target: int) -> Tensor:
     if source == target:
         return x
     if source % target == 0:
-        return x.unflatten(axis, (target, source // target)).mean(axis + 1)
+        # sums of slices: torch's mean over an axis in the middle is several times slower
+        times = source // target
+        slices = x.unflatten(axis, (target, times)).unbind(axis + 1)
+        return sum(slices[1:], slices[0]) / times
     if target % source == 0:
         return _repeat(x, axis, target // source)
     with without_autocast(x):

@@ -301,3 +301,12 @@ def test_compiled_equals_eager_at_two_sizes(family):
         for size in ((64, 64), (96, 104)):
             for a, b in zip(compiled(image(*size)), model(image(*size)), strict=True):
                 torch.testing.assert_close(a, b, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+def test_gradients_have_the_strides_of_their_parameters(family, memory_format):
+    """DDP copies those that have not, and warns."""
+    model = build(family, train=True)
+    loss(model(image(64, 96, n=2).contiguous(memory_format=memory_format))).backward()
+    odd = [n for n, p in model.named_parameters() if p.grad.stride() != p.stride()]
+    assert odd == []

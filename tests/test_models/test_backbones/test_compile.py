@@ -1,0 +1,60 @@
+"""torch.compile takes every backbone whole: one graph, of any size where asked for."""
+
+import pytest
+import torch
+
+import mmvit_ext.models as models
+from mmvit_ext.testing import randomise
+
+NETWORKS = [
+    ('ShiftViT', {}),
+    ('ReSwin', {}),
+    ('ReSwin', {'alpha_mode': 'block'}),
+    ('AugSwin', {}),
+    ('ReMViTv2', {}),
+    ('ReMViTv2', {'window_size': 8}),
+    ('ReMViTv2', {'scores': 'factored'}),
+    ('ReViT', {}),
+    ('ReViT', {'scores': 'factored'}),
+    ('AugViT', {}),
+]
+
+
+def compiled(model, dynamic):
+    """The compiled model, which fails at a break, and the list that its graphs are put on."""
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    return torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic), graphs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, settings', NETWORKS)
+def test_forward_pass_is_one_graph(name, settings):
+    torch.manual_seed(0)
+    model = randomise(getattr(models, name)('nano', **settings))
+    run, graphs = compiled(model, dynamic=False)
+    image = torch.randn(2, 3, 70, 93)
+    with torch.no_grad():
+        for ours, eager in zip(run(image), model(image), strict=True):
+            torch.testing.assert_close(ours, eager, atol=1e-5, rtol=1e-5)
+    assert len(graphs) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, settings', NETWORKS)
+def test_training_step_is_one_graph(name, settings):
+    torch.manual_seed(0)
+    model = randomise(getattr(models, name)('nano', drop_path_rate=0.0, **settings)).train()
+    run, graphs = compiled(model, dynamic=False)
+    image, found = torch.randn(2, 3, 70, 93), []
+    for forward in (model, run):
+        loss = sum(m.square().mean() for m in forward(image))
+        found.append(torch.autograd.grad(loss, list(model.parameters())))
+    for eager, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, eager, atol=1e-4, rtol=1e-3)
+    assert len(graphs) == 1
