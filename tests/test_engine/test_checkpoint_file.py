@@ -39,6 +39,19 @@ class Harmful:
         return (mmengine.dist.get_rank, ())
 
 
+def test_reading_a_file_leaves_others_trusted(tmp_path):
+    file = tmp_path / 'a.pth'
+    torch.save({'h': HistoryBuffer([1.0], [1])}, file)
+    before = torch.serialization.get_safe_globals()
+    try:
+        trust_mmengine_checkpoints()
+        read_checkpoint(file)
+        assert isinstance(torch.load(file, weights_only=True)['h'], HistoryBuffer)
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
+
+
 def test_unsafe_content_is_explained_not_run(tmp_path):
     file = tmp_path / 'w.pth'
     torch.save({'state_dict': Harmful()}, file)
