@@ -19,7 +19,8 @@ def can_forget():
 @pytest.mark.skipif(not can_forget(), reason='the system does not let the peak be reset')
 def test_a_tensor_is_seen_though_it_is_gone():
     found = peak.peak_on_cpu(lambda: torch.ones(SIZE // 4).sum())
-    assert SIZE <= found.growth < 1.5 * SIZE
+    # the system may take back idle pages of the process meanwhile
+    assert 0.75 * SIZE < found.growth < 1.5 * SIZE
     assert found.peak > found.growth
 
 
